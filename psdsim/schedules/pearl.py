@@ -1,0 +1,98 @@
+"""PEARL: draft the next block while the target verifies, with pre-verify and post-verify."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psdsim.commands import (
+    NO_IDS,
+    Admit,
+    Admitted,
+    Counts,
+    Draft,
+    Ids,
+    Judge,
+    Keep,
+    Prefill,
+    Score,
+    Start,
+    Verdict,
+    WaitAll,
+    WaitArrival,
+)
+from psdsim.schedules.base import Program, Schedule, drop
+
+
+class Pearl(Schedule):
+    """Every step drafts k tokens while one target pass tests what is tentative, plus one.
+
+    Source: PEARL (arXiv 2408.11850), Algorithm 2; in batches as nano-PEARL runs it, with one
+    flag per sequence and one barrier per step. A request with no tentative tokens is in
+    *pre-verify*: the pass tests the first token of the block being drafted. If accepted, the
+    other k-1 become tentative and it is in *post-verify*: the next pass tests these and the
+    first token of the block drafted meanwhile. There is no bonus token. A rejection costs the
+    rest of the old block and the whole new one.
+    """
+
+    name = "pearl"
+    summary = "draft the next block during verification; pre-verify tests its first token, post-verify the rest"
+    source = "PEARL (arXiv 2408.11850), Algorithm 2"
+    overlaps = True
+    min_k = 1
+    supports_chunked = False
+
+    def run(self) -> Program:
+        """Yield the commands of the pre-verify / post-verify loop."""
+        k = self.k
+        ids: Ids = NO_IDS
+        tentative: Counts = np.empty(0, dtype=np.int64)
+        while True:
+            admitted: Admitted = yield Admit(self.capacity)
+            if admitted.new.size:
+                first: Verdict = yield Prefill(admitted.new)
+                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
+                ids = np.concatenate((ids, new))
+                tentative = np.concatenate((tentative, np.zeros(new.size, dtype=np.int64)))
+                continue
+            if not ids.size:
+                if admitted.exhausted:
+                    return
+                yield WaitArrival()
+                continue
+            draft = yield Start(Draft(ids, k, after=tentative))
+            if draft.preempted.size:
+                left = drop(ids, draft.preempted)
+                tentative = tentative[np.isin(ids, left)]
+                ids = left
+                if not ids.size:
+                    yield WaitAll((draft,))
+                    continue
+            score = yield Start(Score(ids, tentative, bonus=False, peek=draft))
+            yield WaitAll((draft, score))
+            verdict: Verdict = yield Judge(score)
+            keep = verdict.hit
+            assert keep is not None
+            if verdict.stopped is not None:
+                keep = keep & ~verdict.stopped
+            yield Keep(draft, ids, keep)
+            tentative = np.where(keep, k - 1, 0)
+            if verdict.stopped is not None:
+                tentative = tentative[~verdict.stopped]
+                ids = ids[~verdict.stopped]
+
+
+class DraftAhead(Pearl):
+    """Draft the next round during verification, betting on full acceptance.
+
+    The comparison that MineDraft's plug-in calls PEARL, made sound: per request, the draft
+    made during verification is valid only if all was accepted *and* the bonus token equals
+    its first token; a request whose draft is void gets one token from the next target pass
+    while k are drafted for it. "Equals the bonus token" is the event that a draft at the
+    bonus position is accepted (greedy decoding), so the chain of states is PEARL's, with
+    pre-verify as the void state; only the start differs: the first round of a request that
+    enters an empty engine is drafted before anything is verified.
+    """
+
+    name = "pearl-draft-ahead"
+    summary = "draft the next round during verification; valid only if all is accepted and the bonus token matches"
+    source = "MineDraft's plug-in (force_pearl), made sound per request"

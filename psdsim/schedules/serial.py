@@ -1,0 +1,60 @@
+"""Autoregressive decoding and serial speculative decoding: one group, one thing at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psdsim.commands import NO_IDS, Admit, Admitted, Draft, Judge, Prefill, Score, Verdict, WaitArrival
+from psdsim.schedules.base import Program, Schedule, drop
+
+
+class SpeculativeDecoding(Schedule):
+    """Draft k tokens for the whole batch, verify them in one target pass, repeat.
+
+    Source: Leviathan et al. 2023 (arXiv 2211.17192), Chen et al. 2023 (arXiv 2302.01318).
+    With k=0 it is autoregressive decoding, exactly.
+    """
+
+    name = "sd"
+    summary = "draft k tokens, then verify them in one target pass; each waits for the other"
+    source = "Leviathan et al. 2023 (arXiv 2211.17192); Chen et al. 2023 (arXiv 2302.01318)"
+
+    def run(self) -> Program:
+        """Yield the commands of serial speculative decoding."""
+        k = self.k
+        ids = NO_IDS
+        while True:
+            tokens = ids.size * (k + 1) if self.chunked else None
+            admitted: Admitted = yield Admit(self.capacity, tokens)
+            if admitted.new.size and not self.chunked:
+                first: Verdict = yield Prefill(admitted.new)
+                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
+                ids = np.concatenate((ids, new))
+                continue
+            if not ids.size and admitted.chunks is None:
+                if admitted.exhausted:
+                    return
+                yield WaitArrival()
+                continue
+            if k and ids.size:
+                draft = yield Draft(ids, k)
+                ids = drop(ids, draft.preempted)
+            score = yield Score(ids, k, chunks=admitted.chunks)
+            ids = drop(ids, score.preempted)
+            verdict: Verdict = yield Judge(score)
+            if verdict.stopped is not None:
+                ids = ids[~verdict.stopped]
+            if verdict.joined.size:
+                ids = np.concatenate((ids, verdict.joined))
+
+
+class Autoregressive(SpeculativeDecoding):
+    """Plain decoding, one token per target pass: serial SD with k=0 and no draft model."""
+
+    name = "ar"
+    summary = "no drafting: one token per target pass and request"
+    source = "baseline"
+    drafts = False
+
+    def __init__(self, k: int, capacity: int, *, chunked: bool = False) -> None:
+        super().__init__(0, capacity, chunked=chunked)
