@@ -73,9 +73,9 @@ class MineDraft(Schedule):
                     ready = to_draft
                 to_draft = 1 - to_draft
                 continue
-            drafted = yield from self._parallel_step(halves, ready, to_draft)
+            yield from self._parallel_step(halves, ready, to_draft)
             decoded = True
-            ready = to_draft if drafted else None
+            ready = to_draft if halves[to_draft].size else None
             to_draft = 1 - to_draft
 
     def _take_in(self, halves: list[Ids], new: Ids, half: int | None) -> Program:
@@ -93,13 +93,13 @@ class MineDraft(Schedule):
                 halves[i] = np.concatenate((halves[i], ids))
 
     def _parallel_step(self, halves: list[Ids], ready: int, to_draft: int) -> Program:
-        """Verify one half while drafting for the other; return whether the other has drafts."""
+        """Verify one half while drafting for the other."""
         handles: list[Handle] = []
         if halves[to_draft].size:
             draft = yield Start(Draft(halves[to_draft], self.k, group=to_draft))
             self._forget(halves, draft)
             handles.append(draft)
-        if halves[ready].size:
+        if halves[ready].size:  # drafting for the other half may have preempted all of it
             score = yield Start(Score(halves[ready], self.k, group=ready))
             handles.append(score)
             yield WaitAll(tuple(handles))
@@ -108,7 +108,6 @@ class MineDraft(Schedule):
                 halves[ready] = halves[ready][~verdict.stopped]
         else:
             yield WaitAll(tuple(handles))
-        return bool(halves[to_draft].size)  # type: ignore[return-value]
 
     def _serial_step(self, halves: list[Ids], half: int) -> Program:
         """One round of serial SD for the only half that has requests."""

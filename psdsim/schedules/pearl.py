@@ -35,7 +35,10 @@ class Pearl(Schedule):
     """
 
     name = "pearl"
-    summary = "draft the next block during verification; pre-verify tests its first token, post-verify the rest"
+    summary = (
+        "draft the next block during verification; pre-verify tests its first token, post-verify "
+        "the rest"
+    )
     source = "PEARL (arXiv 2408.11850), Algorithm 2"
     overlaps = True
     min_k = 1
@@ -87,12 +90,16 @@ class DraftAhead(Pearl):
     The comparison that MineDraft's plug-in calls PEARL, made sound: per request, the draft
     made during verification is valid only if all was accepted *and* the bonus token equals
     its first token; a request whose draft is void gets one token from the next target pass
-    while k are drafted for it. "Equals the bonus token" is the event that a draft at the
-    bonus position is accepted (greedy decoding), so the chain of states is PEARL's, with
-    pre-verify as the void state; only the start differs: the first round of a request that
-    enters an empty engine is drafted before anything is verified.
+    while k are drafted for it. Under the exact-match rule the bonus token equals the drafted
+    one exactly when a draft at the bonus position is accepted. So a valid draft is PEARL's
+    post-verify state (k-1 tokens still to test, the first one confirmed), a void one is its
+    pre-verify state, and the two schedules emit the same tokens at the same steps: the class
+    is PEARL's, under the name that the comparison uses.
     """
 
     name = "pearl-draft-ahead"
-    summary = "draft the next round during verification; valid only if all is accepted and the bonus token matches"
+    summary = (
+        "draft the next round during verification; valid only if all is accepted and the bonus "
+        "token matches"
+    )
     source = "MineDraft's plug-in (force_pearl), made sound per request"

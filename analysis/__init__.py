@@ -1,0 +1,1 @@
+"""Closed forms of speculative and parallel speculative decoding."""

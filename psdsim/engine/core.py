@@ -1,0 +1,201 @@
+"""One simulated run: build the devices and replicas, let the clock run, collect what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+from simpy.events import Event
+
+from psdsim.acceptance import Replay
+from psdsim.engine.contention import shared_pair
+from psdsim.engine.costs import PassCosts
+from psdsim.engine.devices import Device
+from psdsim.engine.judge import Judge, PositionJudge, ReplayJudge, RoundsJudge, TapeJudge
+from psdsim.engine.kv import KvPool
+from psdsim.engine.queue import ClosedLoopQueue, FedQueue, StaticQueue, WaitingQueue
+from psdsim.engine.replica import Replica
+from psdsim.engine.roster import Roster
+from psdsim.engine.setup import EngineSetup, RawRun, Tally
+from psdsim.engine.state import RequestState
+from psdsim.engine.stepbook import StepBook
+from psdsim.engine.tape import Tape
+from psdsim.engine.verdicts import Verdicts
+from psdsim.records import Span, StepLog
+from psdsim.schedules.base import Schedule
+from psdsim.stats import GapLog
+
+_PROGRESS_EVENTS = 20_000
+
+
+def simulate_run(setup: EngineSetup) -> RawRun:
+    """Simulate one run of one schedule to the last token of its last request.
+
+    Parameters
+    ----------
+    setup
+        Everything about the run.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If a request can't run at all (KV pool, token budget) or the acceptance model can't
+        serve the schedule.
+    """
+    env = simpy.Environment()
+    state = RequestState(setup.requests)
+    log = StepLog(setup.steps_parquet) if setup.record_steps else None
+    spans: list[Span] | None = [] if setup.record_spans else None
+    gaps = GapLog()
+    queues = _queues(env, setup, state)
+    replicas: list[Replica] = []
+    for index, queue in enumerate(queues):
+        replicas.append(_replica(env, setup, state, queue, index, log, spans, gaps))
+    if len(queues) > 1:
+        env.process(_route(env, setup, state, queues, replicas))
+    done = simpy.AllOf(env, [env.process(replica.process()) for replica in replicas])
+    _run(env, done, setup, state)
+    for replica in replicas:
+        replica.roster.settle()
+    tally = Tally()
+    for replica in replicas:
+        tally.add(replica.book.tally)
+        tally.target_busy_s += replica.target.busy_s
+        tally.draft_busy_s += replica.draft.busy_s if replica.draft is not replica.target else 0.0
+    return RawRun(
+        requests=state.columns(),
+        steps=log.close() if log is not None else StepLog().close(),
+        gaps=gaps,
+        tally=tally,
+        makespan_s=float(np.nanmax(state.finish_s)),
+        spans=spans or [],
+        notes=_notes(setup),
+    )
+
+
+def _run(env: simpy.Environment, done: Event, setup: EngineSetup, state: RequestState) -> None:
+    if setup.progress is None:
+        env.run(done)
+        return
+    n = 0
+    while not done.processed:
+        env.step()
+        n += 1
+        if n % _PROGRESS_EVENTS == 0:
+            setup.progress(int(np.count_nonzero(~np.isnan(state.finish_s))))
+    if not done.ok:
+        raise done.value
+    setup.progress(len(state))
+
+
+def _queues(
+    env: simpy.Environment, setup: EngineSetup, state: RequestState
+) -> list[WaitingQueue]:
+    requests = setup.requests
+    if setup.n_replicas > 1:
+        return [FedQueue(env, state) for _ in range(setup.n_replicas)]
+    ids = np.arange(len(requests))
+    if requests.concurrency is not None:
+        return [ClosedLoopQueue(env, state, ids, requests.concurrency)]
+    return [StaticQueue(env, state, ids)]
+
+
+def _replica(
+    env: simpy.Environment,
+    setup: EngineSetup,
+    state: RequestState,
+    queue: WaitingQueue,
+    index: int,
+    log: StepLog | None,
+    spans: list[Span] | None,
+    gaps: GapLog,
+) -> Replica:
+    schedule = setup.make_schedule()
+    target, draft = _devices(env, setup)
+    drafting = schedule.drafts and schedule.k > 0
+    tape = None
+    if drafting and setup.acceptance.judged_by != "replay":
+        tape = Tape(
+            setup.acceptance,
+            setup.requests.output_tokens,
+            schedule.capacity,
+            setup.seed,
+            setup.replication,
+        )
+    kv = KvPool(setup.kv_blocks, setup.block_size, state)
+    kv.check_fits_alone(schedule.k)
+    roster = Roster(state, queue, kv, tape, setup.max_num_batched_tokens, index)
+    book = StepBook(index, log, spans)
+    judge = _judge(setup, schedule, tape, state) if drafting else None
+    verdicts = Verdicts(roster, book, judge, gaps)
+    costs = PassCosts(setup.costs, setup.seed, setup.replication, index)
+    return Replica(env, setup, schedule, roster, book, verdicts, costs, target, draft)
+
+
+def _devices(env: simpy.Environment, setup: EngineSetup) -> tuple[Device, Device]:
+    if setup.placement == "colocated":
+        both = Device(env, "target", 0)
+        return both, both
+    if setup.placement == "shared":
+        return shared_pair(env, setup.slow_down)
+    return Device(env, "target", 0), Device(env, "draft", 1)
+
+
+def _judge(
+    setup: EngineSetup, schedule: Schedule, tape: Tape | None, state: RequestState
+) -> Judge:
+    model = setup.acceptance
+    model.check_k(schedule.k)
+    if isinstance(model, Replay):
+        return ReplayJudge(model, state)
+    assert tape is not None
+    if model.judged_by == "tape":
+        return TapeJudge(tape)
+    if model.judged_by == "rounds":
+        return RoundsJudge(model, tape, state)
+    return PositionJudge(model, tape)
+
+
+def _route(
+    env: simpy.Environment,
+    setup: EngineSetup,
+    state: RequestState,
+    queues: list[WaitingQueue],
+    replicas: list[Replica],
+) -> Generator[Event, Any, None]:
+    """Spread arrivals over the replicas."""
+    fed = [queue for queue in queues if isinstance(queue, FedQueue)]
+    concurrency = setup.requests.concurrency
+    slots = None if concurrency is None else simpy.Container(env, init=concurrency)
+    if slots is not None:
+        for queue in fed:
+            queue.finished = slots.put  # type: ignore[assignment,method-assign]
+    for request in range(len(state)):
+        if slots is not None:
+            yield slots.get(1)
+            state.arrival_s[request] = env.now
+        else:
+            wait = float(state.arrival_s[request]) - env.now
+            if wait > 0:
+                yield env.timeout(wait)
+        if setup.routing == "least_loaded":
+            load = [len(r.roster.running) + q.n_waiting for r, q in zip(replicas, fed, strict=True)]
+            place = int(np.argmin(load))
+        else:
+            place = request % len(fed)
+        fed[place].put(request)
+    for queue in fed:
+        queue.close()
+
+
+def _notes(setup: EngineSetup) -> list[str]:
+    costs = setup.costs
+    notes = list(setup.requests.notes)
+    timers = {"target": costs.target, "draft": costs.draft, "prefill": costs.prefill,
+              "draft prefill": costs.draft_prefill}  # fmt: skip
+    for name, timer in timers.items():
+        if timer is not None:
+            notes.extend(f"{name} step time: {note}" for note in sorted(timer.notes))
+    return notes

@@ -1,0 +1,134 @@
+"""Devices run passes one at a time, in the order they were given."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import simpy
+from simpy.events import Event, Timeout
+
+from psdsim.commands import NO_IDS, Draft, Ids, Score
+
+
+class Pass:
+    """A draft phase, target pass or prefill on its way through a device (the engine's `Handle`).
+
+    `command` is what the schedule asked for, `ids` who is in it after preemption.
+    """
+
+    __slots__ = (
+        "cancelled", "chunk_ids", "chunk_joined", "command", "device", "done", "duration",
+        "end", "event", "ids", "left", "n_tokens", "not_before", "order", "preempted", "start",
+    )  # fmt: skip
+
+    def __init__(self, command: Draft | Score | None, ids: Ids, order: int) -> None:
+        self.command = command
+        self.ids = ids
+        self.order = order
+        self.preempted: Ids = NO_IDS
+        self.done = False
+        self.cancelled = False
+        self.n_tokens = 0
+        self.start = 0.0
+        self.end = 0.0
+        self.duration = 0.0
+        self.left = 0.0
+        self.not_before = 0.0
+        self.chunk_ids: Ids = NO_IDS
+        self.chunk_joined: Ids = NO_IDS
+        self.event: Event | None = None
+        self.device: Device | None = None
+
+
+class Device:
+    """A first-in first-out server: a group of GPUs that works on one pass at a time.
+
+    Parameters
+    ----------
+    env
+        The simulation clock.
+    name
+        ``"target"`` or ``"draft"``; also the lane of the timeline.
+    index
+        Breaks ties: among passes that end together, the lower index comes first.
+    """
+
+    def __init__(self, env: simpy.Environment, name: str, index: int) -> None:
+        self.env = env
+        self.name = name
+        self.index = index
+        self.running: Pass | None = None
+        self.queue: deque[Pass] = deque()
+        self.busy_s = 0.0
+
+    def submit(self, work: Pass, duration: float, not_before: float) -> None:
+        """Put a pass in line.
+
+        Parameters
+        ----------
+        work
+            The pass; its `event` fires when it ends.
+        duration
+            Seconds it takes alone on the device.
+        not_before
+            Time before which it can't start (the step's CPU overhead).
+        """
+        work.device = self
+        work.duration = duration
+        work.not_before = not_before
+        if self.running is None:
+            self._begin(work)
+        else:
+            work.event = Event(self.env)
+            self.queue.append(work)
+
+    def cancel(self, work: Pass) -> bool:
+        """Take a pass out of the line; return False if it had started."""
+        work.cancelled = True
+        if work not in self.queue:
+            return False
+        self.queue.remove(work)
+        work.done = True
+        assert work.event is not None
+        work.event.succeed()
+        return True
+
+    def _begin(self, work: Pass) -> None:
+        self.running = work
+        now = self.env.now
+        start = work.not_before if work.not_before > now else now
+        work.start = start
+        timeout = Timeout(self.env, start + work.duration - now)
+        # The device hears of the end before whoever waits for it.
+        timeout.callbacks.append(self._ended)
+        if work.event is None:
+            work.event = timeout
+
+    def _ended(self, event: Event) -> None:
+        work = self.running
+        assert work is not None
+        work.end = self.env.now
+        work.done = True
+        self.busy_s += work.end - work.start
+        self.running = None
+        if work.event is not event:
+            assert work.event is not None
+            work.event.succeed()
+        if self.queue:
+            self._begin(self.queue.popleft())
+
+
+def by_device_and_order(passes: list[Pass]) -> list[Pass]:
+    """Sort finished passes: by device, then by the order in which they were started."""
+
+    def key(work: Pass) -> tuple[int, int]:
+        return (0 if work.device is None else work.device.index, work.order)
+
+    return sorted(passes, key=key)
+
+
+def token_total(n: int | np.ndarray[Any, Any], n_ids: int) -> int:
+    """Return the sum of a per-request count given as one number or as an array."""
+    return n * n_ids if isinstance(n, int) else int(n.sum())

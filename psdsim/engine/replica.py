@@ -1,0 +1,322 @@
+"""One copy of the deployment: takes a schedule's commands and answers them in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+from simpy.events import AnyOf, Event
+
+from psdsim.commands import (
+    NO_IDS,
+    Admit,
+    Admitted,
+    Cancel,
+    Draft,
+    Ids,
+    Keep,
+    Prefill,
+    Score,
+    Start,
+    Verdict,
+    WaitAll,
+    WaitAny,
+    WaitArrival,
+)
+from psdsim.commands import Judge as JudgeCommand
+from psdsim.engine.costs import PassCosts
+from psdsim.engine.devices import Device, Pass, by_device_and_order, token_total
+from psdsim.engine.roster import Roster
+from psdsim.engine.setup import EngineSetup
+from psdsim.engine.stepbook import StepBook
+from psdsim.engine.verdicts import Verdicts
+from psdsim.schedules.base import Schedule
+
+Process = Generator[Event, Any, None]
+
+
+class Replica:
+    """Interprets one schedule: devices, admission and records on one side, commands on the other.
+
+    Parameters
+    ----------
+    env
+        Clock.
+    setup
+        The run.
+    schedule
+        Policy.
+    roster, book, verdicts, costs
+        Who is in flight, what is recorded, who is accepted, how long passes take.
+    target, draft
+        Devices; the same object when both models share one.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        setup: EngineSetup,
+        schedule: Schedule,
+        roster: Roster,
+        book: StepBook,
+        verdicts: Verdicts,
+        costs: PassCosts,
+        target: Device,
+        draft: Device,
+    ) -> None:
+        self.env = env
+        self.schedule = schedule
+        self.roster = roster
+        self.book = book
+        self._verdicts = verdicts
+        self._costs = costs
+        self.target = target
+        self.draft = draft
+        self._separate = draft is not target
+        self._overhead_s = setup.costs.step_overhead_s
+        self._sync_s = setup.costs.sync_s
+        self._comm_s = setup.costs.comm_per_token_s
+        self._drafts = schedule.drafts and schedule.k > 0
+        self._ready_at = -1.0
+        self._order = 0
+        self._debt = 0
+        self._unsynced: list[Pass] = []
+
+    def process(self) -> Process:
+        """Run the schedule to its end (a simpy process)."""
+        program = self.schedule.run()
+        send = program.send
+        answer: Any = None
+        while True:
+            try:
+                command = send(answer)
+            except StopIteration:
+                self.book.turn(self.env.now, 0, 0)
+                return
+            kind = type(command)
+            if kind is Admit:
+                answer = self._admit(command)  # type: ignore[arg-type]
+            elif kind is JudgeCommand:
+                answer = self._verdicts.judge(command.score, self.env.now)  # type: ignore[union-attr]
+            elif kind is Score or kind is Draft:
+                answer = self._submit(command)  # type: ignore[arg-type]
+                yield answer.event
+                if self._unsynced and self._separate:
+                    yield from self._barrier((answer,))
+            elif kind is Start:
+                answer = self._submit(command.command)  # type: ignore[union-attr]
+            elif kind is WaitAll:
+                for handle in command.handles:  # type: ignore[union-attr]
+                    if not handle.done:
+                        yield handle.event  # type: ignore[attr-defined]
+                if self._unsynced and self._separate:
+                    yield from self._barrier(command.handles)  # type: ignore[union-attr]
+                answer = None
+            else:
+                answer = yield from self._seldom(command)
+
+    def _seldom(self, command: Any) -> Generator[Event, Any, Any]:
+        """Answer the commands that don't come every step."""
+        if isinstance(command, Prefill):
+            return (yield from self._prefill(command))
+        if isinstance(command, Keep):
+            return self._verdicts.keep(command)
+        if isinstance(command, WaitArrival):
+            event = self.roster.queue.arrival()
+            if event is not None:
+                yield event
+            return None
+        if isinstance(command, WaitAny):
+            return (yield from self._wait_any(command))
+        if isinstance(command, Cancel):
+            return self._cancel(command.handle)
+        raise TypeError(f"the simulator does not know the command {command!r}")
+
+    # --- steps ------------------------------------------------------------------------------
+
+    def _admit(self, command: Admit) -> Admitted:
+        roster = self.roster
+        queue = roster.queue
+        now = self.env.now
+        queue.update()
+        self.book.turn(now, len(roster.running), queue.n_waiting)
+        self._ready_at = -1.0
+        if command.n_decode_tokens is not None:
+            chunks = roster.admit_chunks(command.capacity, command.n_decode_tokens, now)
+            return Admitted(NO_IDS, chunks, roster.exhausted)
+        if queue.n_waiting and len(roster.running) < command.capacity:
+            return Admitted(roster.admit(command.capacity, now), None, roster.exhausted)
+        return Admitted(NO_IDS, None, queue.exhausted)
+
+    def _not_before(self) -> float:
+        """Charge the step's CPU overhead once, in front of its first pass."""
+        if self._ready_at < 0:
+            now = self.env.now
+            self._ready_at = now + self._overhead_s
+            self.book.used = True
+            self.book.overhead_s = self._overhead_s
+            self.book.span("target", -1, "overhead", now, self._ready_at)
+        return self._ready_at
+
+    # --- passes -----------------------------------------------------------------------------
+
+    def _submit(self, command: Draft | Score) -> Pass:
+        self._order += 1
+        if type(command) is Draft:
+            return self._submit_draft(command)
+        return self._submit_score(command)  # type: ignore[arg-type]
+
+    def _submit_draft(self, command: Draft) -> Pass:
+        ids, n, after = command.ids, command.n, command.after
+        book, roster = self.book, self.roster
+        not_before = self._not_before()
+        longest = n if isinstance(n, int) else int(n.max(initial=0))
+        ahead = after if isinstance(after, int) else int(after.max(initial=0))
+        lost = self._reserve(ids, longest + ahead + 1, command.group)
+        if lost.size:
+            keep = ~np.isin(ids, lost)
+            ids = ids[keep]
+            n = n if isinstance(n, int) else n[keep]
+            after = after if isinstance(after, int) else after[keep]
+        work = Pass(command, ids, self._order)
+        work.preempted = lost
+        batch = roster.batch(ids)
+        drafted = token_total(n, batch.n)
+        batch.drafted = batch.drafted + n
+        work.n_tokens = drafted
+        roster.open_drafts[command.group] = (ids, n)
+        book.draft_group = command.group
+        book.n_draft_seqs += batch.n
+        book.n_drafted += drafted
+        n_kv = batch.n_kv + token_total(after, batch.n)
+        duration = self._costs.draft_phase(batch.n, n, n_kv, self._debt) if batch.n else 0.0
+        self._debt = 0
+        book.draft_time_s += duration
+        self.draft.submit(work, duration, not_before)
+        if self._separate:
+            self._unsynced.append(work)
+        if book.spans is not None and work.event is not None and work.event.callbacks is not None:
+            work.event.callbacks.append(
+                lambda _: book.pass_span(work, "draft", command.group, drafted)
+            )
+        return work
+
+    def _submit_score(self, command: Score) -> Pass:
+        ids, book, roster = command.ids, self.book, self.roster
+        not_before = self._not_before()
+        work = Pass(command, ids, self._order)
+        if ids.size and command.bonus and command.group not in roster.kv.reserved:
+            longest = command.n if isinstance(command.n, int) else int(command.n.max(initial=0))
+            work.preempted = self._reserve(ids, longest + 1, command.group)
+            if work.preempted.size:
+                work.ids = ids = ids[~np.isin(ids, work.preempted)]
+        batch = roster.batch(ids)
+        n_tokens = token_total(command.n, batch.n) + batch.n
+        n_seqs, n_kv = batch.n, batch.n_kv
+        if command.chunks is not None:
+            chunk_seqs, chunk_tokens, chunk_kv = self._verdicts.take_chunks(work, command.chunks)
+            n_seqs += chunk_seqs
+            n_tokens += chunk_tokens
+            n_kv += chunk_kv
+            book.n_prefill_tokens += chunk_tokens
+            if self._drafts and work.chunk_joined.size:
+                s = roster.state
+                done = work.chunk_joined
+                self._debt += int((s.prompt_tokens[done] + s.emitted[done]).sum())
+        duration = self._costs.target_pass(n_seqs, n_tokens, n_kv) if n_seqs else 0.0
+        work.n_tokens = n_tokens
+        book.verify_group = command.group
+        book.n_verify_seqs += batch.n
+        book.n_kv = n_kv
+        book.verify_time_s += duration
+        self.target.submit(work, duration, not_before)
+        if book.spans is not None and work.event is not None and work.event.callbacks is not None:
+            work.event.callbacks.append(
+                lambda _: book.pass_span(work, "verify", command.group, n_tokens)
+            )
+        return work
+
+    def _reserve(self, ids: Ids, n_tokens: int, group: int) -> Ids:
+        if self.roster.kv.n_blocks is None:
+            return NO_IDS
+        lost, void = self.roster.reserve(ids, n_tokens, group)
+        if lost.size:
+            self.book.n_preempted += int(lost.size)
+            self.book.tally.n_preemptions += int(lost.size)
+            self.book.tally.n_discarded += void
+        return lost
+
+    def _prefill(self, command: Prefill) -> Generator[Event, Any, Verdict]:
+        ids, state, book = command.ids, self.roster.state, self.book
+        not_before = self._not_before()
+        book.is_prefill = True
+        n = int(ids.size)
+        tokens = int((state.prompt_tokens[ids] + state.emitted[ids]).sum())
+        work = Pass(None, ids, self._order)
+        verify_s = self._costs.target_prefill(n, tokens)
+        self.target.submit(work, verify_s, not_before)
+        works = [work]
+        draft_s = 0.0
+        if self._drafts:
+            own = Pass(None, ids, self._order + 1)
+            draft_s = self._costs.draft_prefill(n, tokens)
+            self.draft.submit(own, draft_s, not_before)
+            works.append(own)
+        self._order += 2
+        for each in works:
+            if not each.done:
+                assert each.event is not None
+                yield each.event
+            book.pass_span(each, "prefill", command.group, tokens)
+        book.n_prefill_tokens += tokens
+        book.verify_time_s += verify_s
+        book.draft_time_s += draft_s
+        book.verify_group = -1
+        return self._verdicts.first_tokens(ids, self.env.now)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def _barrier(self, handles: tuple[Any, ...]) -> Generator[Event, Any, None]:
+        """Pay for handing drafts over, if this barrier ends a drafting phase."""
+        over = [work for work in self._unsynced if work.done and work in handles]
+        if not over:
+            return
+        self._unsynced = [work for work in self._unsynced if work not in over]
+        cost = self._sync_s + self._comm_s * sum(work.n_tokens for work in over)
+        if cost > 0:
+            start = self.env.now
+            yield self.env.timeout(cost)
+            self.book.sync_s += cost
+            self.book.span("target", -1, "sync", start, self.env.now)
+            self.book.span("draft", -1, "sync", start, self.env.now)
+
+    def _wait_any(self, command: WaitAny) -> Generator[Event, Any, list[Pass]]:
+        passes: list[Pass] = list(command.handles)  # type: ignore[arg-type]
+        if not any(work.done for work in passes):
+            yield AnyOf(self.env, [work.event for work in passes if work.event is not None])
+        finished = by_device_and_order([work for work in passes if work.done])
+        if self._separate:
+            yield from self._barrier(tuple(finished))
+        return finished
+
+    def _cancel(self, handle: Any) -> bool:
+        """Take a pass back; one that already runs ends, and its tokens count as discarded."""
+        work: Pass = handle
+        assert work.device is not None
+        taken_back = work.device.cancel(work)
+        self._unsynced = [other for other in self._unsynced if other is not work]
+        command = work.command
+        if isinstance(command, Draft):
+            self.roster.open_drafts.pop(command.group, None)
+            if taken_back:
+                self.book.n_drafted -= work.n_tokens
+                self.book.draft_time_s -= work.duration
+                batch = self.roster.batch(work.ids)
+                batch.drafted = batch.drafted - command.n
+            else:
+                self.book.tally.n_discarded += work.n_tokens
+        elif taken_back:
+            self.book.verify_time_s -= work.duration
+        return taken_back

@@ -1,0 +1,187 @@
+"""What goes into one simulated run and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psdsim.acceptance import AcceptanceModel
+from psdsim.latency import StepTimer
+from psdsim.records import Span
+from psdsim.schedules.base import Schedule
+from psdsim.stats import GapLog
+from psdsim.workload import Requests
+
+Placement = Literal["colocated", "separate", "shared"]
+"""One device for both models; a device each; two lanes on the same GPUs."""
+
+JitterLaw = Literal["lognormal", "exponential"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Where time goes.
+
+    Parameters
+    ----------
+    target, draft
+        Seconds of one forward pass of each model.
+    step_overhead_s
+        CPU time of the engine before the first pass of every step.
+    sync_s
+        Cost of the barrier that hands drafts from one device to the other.
+    comm_per_token_s
+        Added to it for each drafted token handed over.
+    target_jitter_cv, draft_jitter_cv
+        Coefficient of variation of the duration of a target pass, of a drafting phase.
+    jitter_law
+        Its distribution; exponential fixes the CV at 1.
+    prefill, draft_prefill
+        Step times of prompt passes, where they differ from `target` and `draft`.
+    """
+
+    target: StepTimer
+    draft: StepTimer | None
+    step_overhead_s: float = 0.0
+    sync_s: float = 0.0
+    comm_per_token_s: float = 0.0
+    target_jitter_cv: float = 0.0
+    draft_jitter_cv: float = 0.0
+    target_jitter_law: JitterLaw = "lognormal"
+    draft_jitter_law: JitterLaw = "lognormal"
+    prefill: StepTimer | None = None
+    draft_prefill: StepTimer | None = None
+
+
+@dataclass(frozen=True)
+class EngineSetup:
+    """One run of one schedule: everything resolved, nothing to read or to guess.
+
+    Parameters
+    ----------
+    make_schedule
+        Builds the schedule; called once per replica.
+    acceptance
+        Decides verdicts.
+    costs
+        Step times.
+    requests
+        The work.
+    placement
+        Which devices there are.
+    slow_down
+        Factor by which passes of both models slow each other on shared GPUs, >= 1.
+    max_num_batched_tokens
+        Most tokens in one target pass.
+    kv_blocks
+        Blocks of each replica; None is unlimited.
+    block_size
+        Tokens per block.
+    n_replicas
+        Copies of the deployment.
+    routing
+        How requests are spread over them.
+    seed, replication
+        Keys of all randomness.
+    record_steps, record_spans
+        Keep step records; keep timeline spans.
+    steps_parquet
+        Stream step records to this file instead of keeping them.
+    progress
+        Called with the number of finished requests, now and then.
+    """
+
+    make_schedule: Callable[[], Schedule]
+    acceptance: AcceptanceModel
+    costs: Costs
+    requests: Requests
+    placement: Placement = "separate"
+    slow_down: float = 1.0
+    max_num_batched_tokens: int = 8192
+    kv_blocks: int | None = None
+    block_size: int = 16
+    n_replicas: int = 1
+    routing: Literal["round_robin", "least_loaded"] = "round_robin"
+    seed: int = 0
+    replication: int = 0
+    record_steps: bool = True
+    record_spans: bool = False
+    steps_parquet: Path | None = None
+    progress: Callable[[int], None] | None = None
+
+
+@dataclass
+class Tally:
+    """Token and time totals of a run; one per replica, added up at the end."""
+
+    n_steps: int = 0
+    n_rounds: int = 0
+    n_drafted: int = 0
+    n_verified: int = 0
+    n_accepted: int = 0
+    n_discarded: int = 0
+    n_dropped: int = 0
+    n_emitted: int = 0
+    n_clipped: int = 0
+    n_preemptions: int = 0
+    decode_time_s: float = 0.0
+    n_decode_tokens: int = 0
+    n_decode_seq_steps: int = 0
+    n_single_group_steps: int = 0
+    imbalance_sum: int = 0
+    target_busy_s: float = 0.0
+    draft_busy_s: float = 0.0
+    verify_time_s: float = 0.0
+    draft_time_s: float = 0.0
+    prefill_time_s: float = 0.0
+    overhead_s: float = 0.0
+    sync_s: float = 0.0
+
+    def add(self, other: Tally) -> None:
+        """Add another replica's totals."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass
+class RawRun:
+    """What a run left behind.
+
+    Parameters
+    ----------
+    requests
+        `REQUEST_COLUMNS`, shape (n_requests,) each.
+    steps
+        `STEP_COLUMNS`, shape (n_steps,) each; empty if streamed to a file or not recorded.
+    gaps
+        Inter-token latencies: one per chunk a request received after its first token.
+    tally
+        Totals over all replicas.
+    makespan_s
+        Time at which the last request finished.
+    spans
+        Timeline, if asked for.
+    notes
+        What was flagged on the way (extrapolated step times, ...).
+    n_waiting_samples
+        (time in seconds, requests waiting) at each arrival-driven admission attempt.
+    """
+
+    requests: dict[str, NDArray[Any]]
+    steps: dict[str, NDArray[Any]]
+    gaps: GapLog
+    tally: Tally
+    makespan_s: float
+    spans: list[Span] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    max_waiting: int = 0
+
+
+def empty_float(n: int) -> NDArray[np.float64]:
+    """Return n NaNs."""
+    return np.full(n, np.nan)

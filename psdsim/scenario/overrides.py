@@ -1,0 +1,66 @@
+"""`--set key.path=value`: change single keys of a scenario before it is checked."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from psdsim.errors import InputError
+
+Lines = dict[tuple[str | int, ...], int]
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Split ``key.path=value``; the value is read as YAML.
+
+    Examples
+    --------
+    >>> parse_assignment("acceptance.alpha=0.8")
+    ('acceptance.alpha', 0.8)
+    >>> parse_assignment("workload={kind: poisson, rate: 2.0}")
+    ('workload', {'kind': 'poisson', 'rate': 2.0})
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"'{text}' is not key.path=value", where="--set")
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise InputError(
+            f"the value '{value}' of {key} can't be read", expected="YAML", where="--set"
+        ) from None
+
+
+def apply_overrides(
+    data: Mapping[str, Any], overrides: Mapping[str, Any], lines: Lines
+) -> tuple[dict[str, Any], Lines]:
+    """Return data with some keys replaced, and the lines of those that still stand in the file.
+
+    A replaced figure loses its ASSUMED mark: the user has stated it now.
+    """
+    changed = copy.deepcopy(dict(data))
+    left = dict(lines)
+    for path, value in overrides.items():
+        keys = path.split(".")
+        place: Any = changed
+        for key in keys[:-1]:
+            if place.get(key) is None:
+                place[key] = {}
+            place = place[key]
+            if not isinstance(place, dict):
+                raise InputError(
+                    f"'{path}' goes into '{key}', which is {place!r}",
+                    expected="a key path of the scenario",
+                    where="--set",
+                )
+        place[keys[-1]] = value
+        left = {p: n for p, n in left.items() if p[: len(keys)] != tuple(keys)}
+        assumed = changed.get("assumed")
+        if isinstance(assumed, dict):
+            changed["assumed"] = {
+                k: v for k, v in assumed.items() if not (k == path or k.startswith(path + "."))
+            }
+    return changed, left
