@@ -127,7 +127,7 @@ def _replica(
     kv = KvPool(setup.kv_blocks, setup.block_size, state)
     kv.check_fits_alone(schedule.k)
     roster = Roster(state, queue, kv, tape, setup.max_num_batched_tokens, index)
-    book = StepBook(index, log, spans)
+    book = StepBook(index, log, spans, schedule.n_groups)
     judge = _judge(setup, schedule, tape, state) if drafting else None
     verdicts = Verdicts(roster, book, judge, gaps)
     costs = PassCosts(setup.costs, setup.seed, setup.replication, index)

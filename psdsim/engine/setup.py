@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from psdsim.acceptance import AcceptanceModel
@@ -39,7 +38,7 @@ class Costs:
         Added to it for each drafted token handed over.
     target_jitter_cv, draft_jitter_cv
         Coefficient of variation of the duration of a target pass, of a drafting phase.
-    jitter_law
+    target_jitter_law, draft_jitter_law
         Its distribution; exponential fixes the CV at 1.
     prefill, draft_prefill
         Step times of prompt passes, where they differ from `target` and `draft`.
@@ -130,10 +129,12 @@ class Tally:
     n_clipped: int = 0
     n_preemptions: int = 0
     decode_time_s: float = 0.0
-    n_decode_tokens: int = 0
+    n_decode_steps: int = 0
     n_decode_seq_steps: int = 0
+    n_round_tokens: int = 0
     n_single_group_steps: int = 0
     imbalance_sum: int = 0
+    paired_seqs: int = 0
     target_busy_s: float = 0.0
     draft_busy_s: float = 0.0
     verify_time_s: float = 0.0
@@ -168,8 +169,6 @@ class RawRun:
         Timeline, if asked for.
     notes
         What was flagged on the way (extrapolated step times, ...).
-    n_waiting_samples
-        (time in seconds, requests waiting) at each arrival-driven admission attempt.
     """
 
     requests: dict[str, NDArray[Any]]
@@ -179,9 +178,3 @@ class RawRun:
     makespan_s: float
     spans: list[Span] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    max_waiting: int = 0
-
-
-def empty_float(n: int) -> NDArray[np.float64]:
-    """Return n NaNs."""
-    return np.full(n, np.nan)

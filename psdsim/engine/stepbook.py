@@ -18,10 +18,15 @@ class StepBook:
         Where records go; None keeps totals only.
     spans
         Where timeline spans go; None keeps none.
+    n_groups
+        Groups of the schedule.
     """
 
-    def __init__(self, replica: int, log: StepLog | None, spans: list[Span] | None) -> None:
+    def __init__(
+        self, replica: int, log: StepLog | None, spans: list[Span] | None, n_groups: int = 1
+    ) -> None:
         self._replica = replica
+        self._n_groups = n_groups
         self._log = log
         self.spans = spans
         self.tally = Tally()
@@ -75,8 +80,10 @@ class StepBook:
             kind = StepKind.DECODE
             tally.verify_time_s += self.verify_time_s
             tally.decode_time_s += now - self.start_s
-            tally.n_decode_tokens += self.n_emitted
+            tally.n_decode_steps += 1
             tally.n_decode_seq_steps += self.n_verify_seqs
+            if self._n_groups > 1:
+                self._note_groups()
         if self._log is not None:
             self._log.append(
                 (
@@ -87,6 +94,14 @@ class StepBook:
                     self.sync_s, self.n_finished, self.n_preempted, n_running, n_waiting,
                 )
             )  # fmt: skip
+
+    def _note_groups(self) -> None:
+        """Count steps that only one group took part in, and how unequal the others were."""
+        if self.draft_group in (-1, self.verify_group):
+            self.tally.n_single_group_steps += 1
+            return
+        self.tally.imbalance_sum += abs(self.n_draft_seqs - self.n_verify_seqs)
+        self.tally.paired_seqs += self.n_draft_seqs + self.n_verify_seqs
 
     def span(
         self,

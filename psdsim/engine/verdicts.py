@@ -63,6 +63,7 @@ class Verdicts:
         book = self._book
         book.n_accepted += n_accepted
         book.n_emitted += n_emitted
+        book.tally.n_round_tokens += n_emitted
         if score.bonus:
             roster.open_drafts.pop(score.group, None)
             roster.kv.reserved.pop(score.group, None)

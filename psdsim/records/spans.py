@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SpanKind = Literal["prefill", "draft", "verify", "sync", "overhead"]
+SpanKind = Literal["prefill", "draft", "verify", "sync", "overhead", "idle"]
 """What a span shows; time without a span is idle."""
 
 

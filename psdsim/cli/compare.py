@@ -1,0 +1,74 @@
+"""`psdsim compare`: several schedules on paired randomness."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from psdsim.cli.options import (
+    BasisOption,
+    Output,
+    ScenarioFile,
+    Seed,
+    Set,
+    load_scenario,
+    parse_basis,
+    parse_ks,
+    parse_schedules,
+    progress_bar,
+)
+from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
+
+
+def compare_command(
+    scenario: ScenarioFile = None,
+    schedules: Annotated[
+        str, typer.Option(help="Schedules to compare.")
+    ] = "ar,sd,minedraft,pearl",
+    k: Annotated[str, typer.Option(help="Draft lengths: 1:6 (inclusive) or 1,2,4.")] = "1:5",
+    set_: Set = None,
+    basis: BasisOption = "step-batch",
+    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 5,
+    seed: Seed = 0,
+    processes: Annotated[
+        int | None, typer.Option(help="Worker processes; none: by the size of the job.")
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="table, json or csv.", show_default=False)
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Compare decoding schedules on a scenario, with the closed form beside each throughput."""
+    kind = choose_format(format_, output)
+    names, ks = parse_schedules(schedules), parse_ks(k)
+    held = parse_basis(basis)
+    loaded = load_scenario(scenario, set_)
+    from psdsim.api import compare
+    from psdsim.cli.tables import comparison_text
+    from psdsim.run.metrics import DEFINITIONS
+
+    with progress_bar("simulating") as progress:
+        result = compare(
+            loaded, names, ks,
+            basis=held, seed=seed, replications=replications, processes=processes,
+            progress=progress,
+        )  # fmt: skip
+    table = comparison_text(result) + "\n"
+    if kind == "json":
+        text = to_json(
+            {
+                **stamp(loaded, seed=seed, n_replications=replications, basis=held),
+                "definitions": DEFINITIONS,
+                "notes": result.notes,
+                "rows": result.rows,
+            }
+        )
+    else:
+        text = to_csv(result.rows) if kind == "csv" else table
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_text(output, text)
+    typer.echo(table, nl=False)
+    typer.echo(f"written: {output}", err=True)

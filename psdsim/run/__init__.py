@@ -1,0 +1,8 @@
+"""Experiments: one run, or several schedules on paired randomness."""
+
+from psdsim.run.basis import Basis
+from psdsim.run.compare import Comparison, run_comparison
+from psdsim.run.result import SimulationResult
+from psdsim.run.simulate import simulate
+
+__all__ = ["Basis", "Comparison", "SimulationResult", "run_comparison", "simulate"]

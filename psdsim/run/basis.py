@@ -1,0 +1,54 @@
+"""What is held equal when schedules are compared: batch per step, requests in flight, or GPUs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from psdsim.errors import InputError
+from psdsim.scenario import Scenario
+from psdsim.schedules import Schedule
+
+
+class Basis(StrEnum):
+    """Comparison basis."""
+
+    STEP_BATCH = "step-batch"
+    """m requests verified per step, as published: MineDraft holds 2m."""
+    CONCURRENCY = "concurrency"
+    """The same number of requests in flight: MineDraft's sub-batches hold m/2 each."""
+    GPUS = "gpus"
+    """As step-batch, throughput per GPU: four GPUs are credited with 5/4 against five."""
+
+
+def capacity(schedule: type[Schedule], scenario: Scenario, basis: Basis) -> int:
+    """Return the most requests that a schedule holds in flight.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If the requests in flight can't be split over the schedule's groups.
+    """
+    m = scenario.engine.max_num_seqs
+    if basis is Basis.CONCURRENCY:
+        if m < schedule.n_groups:
+            raise InputError(
+                f"max_num_seqs is {m} and {schedule.name} needs {schedule.n_groups} groups",
+                expected=f"at least {schedule.n_groups}",
+                where="engine.max_num_seqs",
+            )
+        return m
+    return m * schedule.n_groups
+
+
+def seqs_per_step(schedule: type[Schedule], scenario: Scenario, basis: Basis) -> float:
+    """Return the requests that one target pass verifies when the schedule is full."""
+    return capacity(schedule, scenario, basis) / schedule.n_groups
+
+
+def n_gpus(schedule: type[Schedule], scenario: Scenario) -> int:
+    """Return the GPUs that a schedule uses, all replicas together."""
+    own = scenario.target.n_gpus
+    draft = scenario.draft
+    if schedule.overlaps and draft is not None and not draft.shared:
+        own += draft.n_gpus
+    return own * scenario.engine.n_replicas

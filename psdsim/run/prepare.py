@@ -1,0 +1,179 @@
+"""From a scenario and a schedule to the engine's setup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from psdsim.acceptance import AcceptanceModel, IidAcceptance
+from psdsim.engine import Costs, EngineSetup
+from psdsim.engine.setup import JitterLaw
+from psdsim.errors import InputError
+from psdsim.latency import StepTimer, kv_blocks
+from psdsim.run.basis import Basis, capacity
+from psdsim.scenario import Scenario
+from psdsim.schedules import Schedule, schedule_class
+from psdsim.workload import Requests, generate
+
+
+def prepare(
+    scenario: Scenario,
+    schedule: str,
+    k: int,
+    *,
+    seed: int = 0,
+    replication: int = 0,
+    basis: Basis = Basis.STEP_BATCH,
+    record_steps: bool = True,
+    record_spans: bool = False,
+    steps_parquet: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+    requests: Requests | None = None,
+) -> EngineSetup:
+    """Resolve one run: requests drawn, step times bound, memory counted.
+
+    Parameters
+    ----------
+    scenario
+        Deployment and traffic.
+    schedule
+        Name of the schedule.
+    k
+        Drafted tokens per round (ignored by ``ar``).
+    seed, replication
+        Keys of all randomness.
+    basis
+        What is held equal; decides how many requests are in flight.
+    record_steps, record_spans, steps_parquet, progress
+        See `EngineSetup`.
+    requests
+        The work, if it is not to be generated from the scenario.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If the schedule and the scenario don't fit together.
+    """
+    cls = schedule_class(schedule)
+    if cls.drafts and scenario.draft is None:
+        raise InputError(
+            f"schedule '{schedule}' drafts and the scenario has no draft model",
+            expected="draft, acceptance and step_time.draft",
+            where=scenario.file,
+        )
+    n_slots = capacity(cls, scenario, basis)
+    make = partial(cls, k, n_slots, chunked=scenario.engine.chunked_prefill)
+    made = make()
+    _check_budget(scenario, made)
+    # Plain decoding asks no acceptance model; any will do.
+    acceptance: AcceptanceModel = scenario.acceptance or IidAcceptance(alpha=0.0)
+    if requests is None:
+        requests = generate(scenario.workload, seed, replication, scenario.base_dir)
+    drafting = made.drafts and made.k > 0
+    return EngineSetup(
+        make_schedule=make,
+        acceptance=acceptance,
+        costs=costs(scenario, drafting),
+        requests=requests,
+        placement=_placement(scenario, cls),
+        slow_down=scenario.draft.slow_down if scenario.draft is not None else 1.0,
+        max_num_batched_tokens=scenario.engine.max_num_batched_tokens,
+        kv_blocks=pool_blocks(scenario, cls, drafting),
+        block_size=scenario.engine.block_size,
+        n_replicas=scenario.engine.n_replicas,
+        routing=scenario.engine.routing,
+        seed=seed,
+        replication=replication,
+        record_steps=record_steps,
+        record_spans=record_spans,
+        steps_parquet=steps_parquet,
+        progress=progress,
+    )
+
+
+def _check_budget(scenario: Scenario, schedule: Schedule) -> None:
+    rows = schedule.capacity // schedule.n_groups * (schedule.k + 1)
+    budget = scenario.engine.max_num_batched_tokens
+    if rows > budget:
+        raise InputError(
+            f"verifying {schedule.capacity // schedule.n_groups} requests with k={schedule.k} "
+            f"feeds {rows} tokens and the budget is {budget}",
+            expected="a larger max_num_batched_tokens, or a smaller max_num_seqs or k",
+            where="engine.max_num_batched_tokens",
+        )
+
+
+def _placement(scenario: Scenario, cls: type[Schedule]) -> str:  # type: ignore[return]
+    if not cls.overlaps:
+        return "colocated"
+    assert scenario.draft is not None
+    return "shared" if scenario.draft.shared else "separate"
+
+
+def costs(scenario: Scenario, drafting: bool) -> Costs:
+    """Return bound step times and fixed costs of a scenario."""
+    times = scenario.step_time
+    timers = scenario.timers()
+    target = timers["target"]
+    assert target is not None
+    draft = timers["draft"] if drafting else None
+    target_cv, target_law = _jitter(target, times.jitter_cv)
+    draft_cv, draft_law = (0.0, target_law) if draft is None else _jitter(draft, times.jitter_cv)
+    return Costs(
+        target=target,
+        draft=draft,
+        step_overhead_s=times.step_overhead_s,
+        sync_s=times.sync_s,
+        comm_per_token_s=times.comm_per_token_s,
+        target_jitter_cv=target_cv,
+        draft_jitter_cv=draft_cv,
+        target_jitter_law=target_law,
+        draft_jitter_law=draft_law,
+        prefill=timers["prefill"],
+        draft_prefill=timers["draft_prefill"] if drafting else None,
+    )
+
+
+def _jitter(timer: StepTimer, cv: float) -> tuple[float, JitterLaw]:
+    if timer.jitter != "exponential":
+        return cv, "lognormal"
+    if cv:
+        raise InputError(
+            f"jitter_cv is {cv} and a step time is exponential already",
+            expected="jitter_cv: 0",
+            where="step_time.jitter_cv",
+        )
+    return 1.0, "exponential"
+
+
+def pool_blocks(scenario: Scenario, cls: type[Schedule], drafting: bool) -> int | None:
+    """Return the KV blocks of one replica; None is unlimited."""
+    engine = scenario.engine
+    if engine.kv_blocks == "unlimited":
+        return None
+    if engine.kv_blocks is not None:
+        return engine.kv_blocks
+    target, draft = scenario.target_placement, scenario.draft_placement
+    assert target.shape is not None and target.gpu is not None
+    together = not cls.overlaps or (scenario.draft is not None and scenario.draft.shared)
+    try:
+        blocks = kv_blocks(
+            target.shape, target.gpu, target.n_gpus,
+            block_size=engine.block_size,
+            gpu_memory_utilization=engine.gpu_memory_utilization,
+            kv_dtype_bytes=engine.kv_dtype_bytes,
+            other=[draft.shape] if drafting and draft is not None and draft.shape and together else [],
+        )  # fmt: skip
+        if drafting and not together and draft is not None and draft.shape and draft.gpu:
+            own = kv_blocks(
+                draft.shape, draft.gpu, draft.n_gpus,
+                block_size=engine.block_size,
+                gpu_memory_utilization=engine.gpu_memory_utilization,
+                kv_dtype_bytes=engine.kv_dtype_bytes,
+                other=[],
+            )  # fmt: skip
+            blocks = min(blocks, own)
+    except InputError as error:
+        raise error.at(scenario.file) from None
+    return blocks
