@@ -6,9 +6,9 @@ PYTHON = python3
 VENV = .venv
 BIN = $(VENV)/bin
 OUT = out
-# Two processes, each starting with one half of the files in order, so that what a file computes
-# once is computed once; `make test PYTEST_ARGS="-x tests/engine"` runs in one process.
-PYTEST_ARGS = -n 2 --dist worksteal
+# Two processes; a file stays in one of them, so that what it computes once is computed once.
+# `make test PYTEST_ARGS="-x tests/engine"` runs a part in one process.
+PYTEST_ARGS = -n 2 --dist loadfile
 
 DEV = $(VENV)/installed-dev
 NOTEBOOKS = $(VENV)/installed-notebooks

@@ -191,9 +191,8 @@ class Verdict:
     n_accepted
         Accepted drafted tokens per request, shape (n,), before the stop clips anything.
         None where nothing was drafted.
-    hit
-        Per request: everything tested was accepted (with ``bonus=False`` that includes the
-        first token of the next block). None where nothing was drafted.
+    n_tested
+        Drafted tokens tested: one number for all, or one per request.
     stopped
         Which requests emitted their last token and left; None if none did.
     joined
@@ -201,9 +200,17 @@ class Verdict:
     """
 
     n_accepted: Counts | None
-    hit: Mask | None
+    n_tested: int | Counts
     stopped: Mask | None
     joined: Ids
+
+    @property
+    def hit(self) -> Mask | None:
+        """Per request: everything tested was accepted; None where nothing was drafted.
+
+        With ``bonus=False`` that includes the first token of the next block.
+        """
+        return None if self.n_accepted is None else self.n_accepted == self.n_tested
 
 
 @dataclass(slots=True, eq=False)

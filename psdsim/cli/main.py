@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 from rich.console import Console
 
@@ -58,13 +57,13 @@ def main(arguments: list[str] | None = None) -> int:
         return int(code) if isinstance(code, int) else 0
     except InputError as error:
         errors.print(f"psdsim: {error}")
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-    except click.UsageError as error:
-        errors.print(f"psdsim: {error.format_message()}")
-    except click.ClickException as error:
-        errors.print(f"psdsim: {error.format_message()}")
-    except click.exceptions.Exit as error:
+    except typer.TyperException as error:
+        # Asked for nothing, typer has printed the help by now.
+        message = error.format_message()
+        if message:
+            errors.print(f"psdsim: {message}")
+        return 2
+    except typer.Exit as error:
         return int(error.exit_code)
     except BrokenPipeError:
         # The reader (head, less) has gone; nothing is wrong.
@@ -72,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         errors.print(f"psdsim: {error.filename or 'file'}: {error.strerror or error}")
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         errors.print("psdsim: interrupted")
         return 130
     return 2

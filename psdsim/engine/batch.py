@@ -17,20 +17,22 @@ class Batch:
     """
 
     __slots__ = (
-        "accepted", "cursor", "drafted", "ids", "last_emit", "left", "min_left", "n",
-        "n_kv", "rounds",
+        "cursor", "drafted", "ids", "last_emit", "min_left", "n", "n_kv", "rounds",
+        "start", "stop_at", "uncorrected",
     )  # fmt: skip
 
     def __init__(self, ids: Ids, state: RequestState) -> None:
         self.ids = ids
         self.n = int(ids.size)
         emitted = state.emitted[ids]
-        self.left: NDArray[np.int64] = state.output_tokens[ids] - emitted
-        """Tokens still to emit."""
-        self.min_left = int(self.left.min()) if self.n else 0
-        """Lower bound of `left`, exact when it was last looked at."""
-        self.cursor: NDArray[np.int64] = state.base[ids] + emitted
-        """Flat tape index of the next output position."""
+        base = state.base[ids]
+        self.start: NDArray[np.int64] = base + emitted
+        self.cursor = self.start.copy()
+        """Flat tape index of the next output position; a stop does not clip it."""
+        self.stop_at: NDArray[np.int64] = base + state.output_tokens[ids]
+        """Where the cursor has emitted all."""
+        self.min_left = int((self.stop_at - self.cursor).min()) if self.n else 0
+        """Lower bound of the tokens left, exact when it was last looked at."""
         # The last emitted token is not in the cache until it is fed.
         self.n_kv = int((state.prompt_tokens[ids] + emitted).sum()) - self.n
         last = state.last_emit_s[ids]
@@ -39,18 +41,24 @@ class Batch:
         """When tokens were last emitted: one time for all once a step was shared."""
         self.rounds = 0
         self.drafted: int | NDArray[np.int64] = 0
-        self.accepted: NDArray[np.int64] = np.zeros(self.n, dtype=np.int64)
+        self.uncorrected: int | NDArray[np.int64] = 0
+        """Passes that added no token of the target's own (accepted all, no bonus row)."""
 
     def settle(self, state: RequestState) -> None:
         """Write everything back to the table and start counting anew."""
         if not self.n:
             return
         ids = self.ids
-        state.emitted[ids] = state.output_tokens[ids] - self.left
+        if not self.rounds and type(self.drafted) is int and not self.drafted:
+            return
+        moved = self.cursor - self.start
+        state.emitted[ids] += np.minimum(self.cursor, self.stop_at) - self.start
         state.last_emit_s[ids] = self.last_emit
         state.n_rounds[ids] += self.rounds
         state.n_drafted[ids] += self.drafted
-        state.n_accepted[ids] += self.accepted
+        # Each pass adds one token of the target's own, but for the uncorrected ones.
+        state.n_accepted[ids] += moved - self.rounds + self.uncorrected
+        self.start = self.cursor.copy()
         self.rounds = 0
         self.drafted = 0
-        self.accepted[:] = 0
+        self.uncorrected = 0

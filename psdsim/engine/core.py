@@ -18,9 +18,10 @@ from psdsim.engine.kv import KvPool
 from psdsim.engine.queue import ClosedLoopQueue, FedQueue, StaticQueue, WaitingQueue
 from psdsim.engine.replica import Replica
 from psdsim.engine.roster import Roster
-from psdsim.engine.setup import EngineSetup, RawRun, Tally
+from psdsim.engine.setup import EngineSetup, RawRun
 from psdsim.engine.state import RequestState
 from psdsim.engine.stepbook import StepBook
+from psdsim.engine.tally import Tally
 from psdsim.engine.tape import Tape
 from psdsim.engine.verdicts import Verdicts
 from psdsim.records import Span, StepLog
@@ -46,27 +47,27 @@ def simulate_run(setup: EngineSetup) -> RawRun:
     """
     env = simpy.Environment()
     state = RequestState(setup.requests)
-    log = StepLog(setup.steps_parquet) if setup.record_steps else None
+    tally = Tally()
+    log = StepLog(tally.add_steps, keep=setup.record_steps, parquet=setup.steps_parquet)
     spans: list[Span] | None = [] if setup.record_spans else None
     gaps = GapLog()
     queues = _queues(env, setup, state)
     replicas: list[Replica] = []
     for index, queue in enumerate(queues):
-        replicas.append(_replica(env, setup, state, queue, index, log, spans, gaps))
+        replicas.append(_replica(env, setup, state, queue, index, log, spans, gaps, tally))
     if len(queues) > 1:
         env.process(_route(env, setup, state, queues, replicas))
     done = simpy.AllOf(env, [env.process(replica.process()) for replica in replicas])
     _run(env, done, setup, state)
     for replica in replicas:
         replica.roster.settle()
-    tally = Tally()
     for replica in replicas:
-        tally.add(replica.book.tally)
         tally.target_busy_s += replica.target.busy_s
         tally.draft_busy_s += replica.draft.busy_s if replica.draft is not replica.target else 0.0
+    steps = log.close()
     return RawRun(
         requests=state.columns(),
-        steps=log.close() if log is not None else StepLog().close(),
+        steps=steps,
         gaps=gaps,
         tally=tally,
         makespan_s=float(np.nanmax(state.finish_s)),
@@ -108,9 +109,10 @@ def _replica(
     state: RequestState,
     queue: WaitingQueue,
     index: int,
-    log: StepLog | None,
+    log: StepLog,
     spans: list[Span] | None,
     gaps: GapLog,
+    tally: Tally,
 ) -> Replica:
     schedule = setup.make_schedule()
     target, draft = _devices(env, setup)
@@ -127,7 +129,7 @@ def _replica(
     kv = KvPool(setup.kv_blocks, setup.block_size, state)
     kv.check_fits_alone(schedule.k)
     roster = Roster(state, queue, kv, tape, setup.max_num_batched_tokens, index)
-    book = StepBook(index, log, spans, schedule.n_groups)
+    book = StepBook(index, log, spans, tally)
     judge = _judge(setup, schedule, tape, state) if drafting else None
     verdicts = Verdicts(roster, book, judge, gaps)
     costs = PassCosts(setup.costs, setup.seed, setup.replication, index)

@@ -15,31 +15,28 @@ from psdsim.commands import NO_IDS, Draft, Ids, Score
 class Pass:
     """A draft phase, target pass or prefill on its way through a device (the engine's `Handle`).
 
-    `command` is what the schedule asked for, `ids` who is in it after preemption.
+    `command` is what the schedule asked for, `ids` who is in it after preemption. Values that
+    most passes never change live on the class: thousands of passes a second are made.
     """
 
-    __slots__ = (
-        "cancelled", "chunk_ids", "chunk_joined", "command", "device", "done", "duration",
-        "end", "event", "ids", "left", "n_tokens", "not_before", "order", "preempted", "start",
-    )  # fmt: skip
+    preempted: Ids = NO_IDS
+    done = False
+    cancelled = False
+    n_tokens = 0
+    start = 0.0
+    end = 0.0
+    duration = 0.0
+    left = 0.0
+    not_before = 0.0
+    chunk_ids: Ids = NO_IDS
+    chunk_joined: Ids = NO_IDS
+    event: Event | None = None
+    device: Device | None = None
 
     def __init__(self, command: Draft | Score | None, ids: Ids, order: int) -> None:
         self.command = command
         self.ids = ids
         self.order = order
-        self.preempted: Ids = NO_IDS
-        self.done = False
-        self.cancelled = False
-        self.n_tokens = 0
-        self.start = 0.0
-        self.end = 0.0
-        self.duration = 0.0
-        self.left = 0.0
-        self.not_before = 0.0
-        self.chunk_ids: Ids = NO_IDS
-        self.chunk_joined: Ids = NO_IDS
-        self.event: Event | None = None
-        self.device: Device | None = None
 
 
 class Device:
@@ -132,3 +129,8 @@ def by_device_and_order(passes: list[Pass]) -> list[Pass]:
 def token_total(n: int | np.ndarray[Any, Any], n_ids: int) -> int:
     """Return the sum of a per-request count given as one number or as an array."""
     return n * n_ids if isinstance(n, int) else int(n.sum())
+
+
+def largest(n: int | np.ndarray[Any, Any]) -> int:
+    """Return the largest of a per-request count given as one number or as an array."""
+    return n if isinstance(n, int) else int(n.max(initial=0))

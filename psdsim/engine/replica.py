@@ -27,7 +27,7 @@ from psdsim.commands import (
 )
 from psdsim.commands import Judge as JudgeCommand
 from psdsim.engine.costs import PassCosts
-from psdsim.engine.devices import Device, Pass, by_device_and_order, token_total
+from psdsim.engine.devices import Device, Pass, by_device_and_order, largest, token_total
 from psdsim.engine.roster import Roster
 from psdsim.engine.setup import EngineSetup
 from psdsim.engine.stepbook import StepBook
@@ -79,6 +79,7 @@ class Replica:
         self._sync_s = setup.costs.sync_s
         self._comm_s = setup.costs.comm_per_token_s
         self._drafts = schedule.drafts and schedule.k > 0
+        self._kv_bound = roster.kv.n_blocks is not None
         self._ready_at = -1.0
         self._order = 0
         self._debt = 0
@@ -172,21 +173,22 @@ class Replica:
         ids, n, after = command.ids, command.n, command.after
         book, roster = self.book, self.roster
         not_before = self._not_before()
-        longest = n if isinstance(n, int) else int(n.max(initial=0))
-        ahead = after if isinstance(after, int) else int(after.max(initial=0))
-        lost = self._reserve(ids, longest + ahead + 1, command.group)
+        lost = NO_IDS
+        if self._kv_bound:
+            lost = self._reserve(ids, largest(n) + largest(after) + 1, command.group)
         if lost.size:
             keep = ~np.isin(ids, lost)
             ids = ids[keep]
             n = n if isinstance(n, int) else n[keep]
             after = after if isinstance(after, int) else after[keep]
         work = Pass(command, ids, self._order)
-        work.preempted = lost
         batch = roster.batch(ids)
         drafted = token_total(n, batch.n)
         batch.drafted = batch.drafted + n
         work.n_tokens = drafted
-        roster.open_drafts[command.group] = (ids, n)
+        if self._kv_bound:
+            work.preempted = lost
+            roster.open_drafts[command.group] = (ids, n)
         book.draft_group = command.group
         book.n_draft_seqs += batch.n
         book.n_drafted += drafted
@@ -197,19 +199,21 @@ class Replica:
         self.draft.submit(work, duration, not_before)
         if self._separate:
             self._unsynced.append(work)
-        if book.spans is not None and work.event is not None and work.event.callbacks is not None:
-            work.event.callbacks.append(
-                lambda _: book.pass_span(work, "draft", command.group, drafted)
-            )
+        if book.spans is not None:
+            book.span_when_done(work, "draft", command.group, drafted)
         return work
 
     def _submit_score(self, command: Score) -> Pass:
         ids, book, roster = command.ids, self.book, self.roster
         not_before = self._not_before()
         work = Pass(command, ids, self._order)
-        if ids.size and command.bonus and command.group not in roster.kv.reserved:
-            longest = command.n if isinstance(command.n, int) else int(command.n.max(initial=0))
-            work.preempted = self._reserve(ids, longest + 1, command.group)
+        if (
+            self._kv_bound
+            and ids.size
+            and command.bonus
+            and command.group not in roster.kv.reserved
+        ):
+            work.preempted = self._reserve(ids, largest(command.n) + 1, command.group)
             if work.preempted.size:
                 work.ids = ids = ids[~np.isin(ids, work.preempted)]
         batch = roster.batch(ids)
@@ -232,19 +236,14 @@ class Replica:
         book.n_kv = n_kv
         book.verify_time_s += duration
         self.target.submit(work, duration, not_before)
-        if book.spans is not None and work.event is not None and work.event.callbacks is not None:
-            work.event.callbacks.append(
-                lambda _: book.pass_span(work, "verify", command.group, n_tokens)
-            )
+        if book.spans is not None:
+            book.span_when_done(work, "verify", command.group, n_tokens)
         return work
 
     def _reserve(self, ids: Ids, n_tokens: int, group: int) -> Ids:
-        if self.roster.kv.n_blocks is None:
-            return NO_IDS
         lost, void = self.roster.reserve(ids, n_tokens, group)
         if lost.size:
             self.book.n_preempted += int(lost.size)
-            self.book.tally.n_preemptions += int(lost.size)
             self.book.tally.n_discarded += void
         return lost
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from psdsim.acceptance import AcceptanceModel
 from psdsim.latency import StepTimer
+from psdsim.engine.tally import Tally
 from psdsim.records import Span
 from psdsim.schedules.base import Schedule
 from psdsim.stats import GapLog
@@ -112,41 +113,6 @@ class EngineSetup:
     record_spans: bool = False
     steps_parquet: Path | None = None
     progress: Callable[[int], None] | None = None
-
-
-@dataclass
-class Tally:
-    """Token and time totals of a run; one per replica, added up at the end."""
-
-    n_steps: int = 0
-    n_rounds: int = 0
-    n_drafted: int = 0
-    n_verified: int = 0
-    n_accepted: int = 0
-    n_discarded: int = 0
-    n_dropped: int = 0
-    n_emitted: int = 0
-    n_clipped: int = 0
-    n_preemptions: int = 0
-    decode_time_s: float = 0.0
-    n_decode_steps: int = 0
-    n_decode_seq_steps: int = 0
-    n_round_tokens: int = 0
-    n_single_group_steps: int = 0
-    imbalance_sum: int = 0
-    paired_seqs: int = 0
-    target_busy_s: float = 0.0
-    draft_busy_s: float = 0.0
-    verify_time_s: float = 0.0
-    draft_time_s: float = 0.0
-    prefill_time_s: float = 0.0
-    overhead_s: float = 0.0
-    sync_s: float = 0.0
-
-    def add(self, other: Tally) -> None:
-        """Add another replica's totals."""
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from psdsim.engine.devices import Pass
-from psdsim.engine.setup import Tally
+from psdsim.engine.tally import Tally
 from psdsim.records import Span, SpanKind, StepKind, StepLog
+
+
+_PREFILL, _DRAFT, _DECODE = int(StepKind.PREFILL), int(StepKind.DRAFT), int(StepKind.DECODE)
 
 
 class StepBook:
@@ -15,21 +18,27 @@ class StepBook:
     replica
         Index for the records.
     log
-        Where records go; None keeps totals only.
+        Where records go.
     spans
         Where timeline spans go; None keeps none.
-    n_groups
-        Groups of the schedule.
+    tally
+        Totals that no step column holds are added here directly.
     """
 
+    __slots__ = (
+        "_log", "_replica", "draft_group", "draft_time_s", "is_prefill",
+        "n_accepted", "n_draft_seqs", "n_drafted", "n_emitted", "n_finished", "n_kv",
+        "n_preempted", "n_prefill_tokens", "n_verified", "n_verify_seqs", "overhead_s",
+        "spans", "start_s", "sync_s", "tally", "used", "verify_group", "verify_time_s",
+    )  # fmt: skip
+
     def __init__(
-        self, replica: int, log: StepLog | None, spans: list[Span] | None, n_groups: int = 1
+        self, replica: int, log: StepLog, spans: list[Span] | None, tally: Tally
     ) -> None:
         self._replica = replica
-        self._n_groups = n_groups
         self._log = log
         self.spans = spans
-        self.tally = Tally()
+        self.tally = tally
         self.start_s = 0.0
         self._reset(0.0)
 
@@ -61,47 +70,19 @@ class StepBook:
         self._reset(now)
 
     def _close(self, now: float, n_running: int, n_waiting: int) -> None:
-        tally = self.tally
-        tally.n_steps += 1
-        tally.n_emitted += self.n_emitted
-        tally.n_drafted += self.n_drafted
-        tally.n_verified += self.n_verified
-        tally.n_accepted += self.n_accepted
-        tally.overhead_s += self.overhead_s
-        tally.sync_s += self.sync_s
-        tally.draft_time_s += self.draft_time_s
         if self.is_prefill:
-            kind = StepKind.PREFILL
-            tally.prefill_time_s += now - self.start_s
-        elif self.verify_group < 0:
-            kind = StepKind.DRAFT
-            tally.decode_time_s += now - self.start_s
+            kind = _PREFILL
         else:
-            kind = StepKind.DECODE
-            tally.verify_time_s += self.verify_time_s
-            tally.decode_time_s += now - self.start_s
-            tally.n_decode_steps += 1
-            tally.n_decode_seq_steps += self.n_verify_seqs
-            if self._n_groups > 1:
-                self._note_groups()
-        if self._log is not None:
-            self._log.append(
-                (
-                    self._replica, int(kind), self.start_s, now, self.draft_group,
-                    self.verify_group, self.n_draft_seqs, self.n_drafted, self.n_verify_seqs,
-                    self.n_verified, self.n_accepted, self.n_emitted, self.n_prefill_tokens,
-                    self.n_kv, self.draft_time_s, self.verify_time_s, self.overhead_s,
-                    self.sync_s, self.n_finished, self.n_preempted, n_running, n_waiting,
-                )
-            )  # fmt: skip
-
-    def _note_groups(self) -> None:
-        """Count steps that only one group took part in, and how unequal the others were."""
-        if self.draft_group in (-1, self.verify_group):
-            self.tally.n_single_group_steps += 1
-            return
-        self.tally.imbalance_sum += abs(self.n_draft_seqs - self.n_verify_seqs)
-        self.tally.paired_seqs += self.n_draft_seqs + self.n_verify_seqs
+            kind = _DRAFT if self.verify_group < 0 else _DECODE
+        self._log.append(
+            (
+                self._replica, kind, self.start_s, now, self.draft_group,
+                self.verify_group, self.n_draft_seqs, self.n_drafted, self.n_verify_seqs,
+                self.n_verified, self.n_accepted, self.n_emitted, self.n_prefill_tokens,
+                self.n_kv, self.draft_time_s, self.verify_time_s, self.overhead_s,
+                self.sync_s, self.n_finished, self.n_preempted, n_running, n_waiting,
+            )
+        )  # fmt: skip
 
     def span(
         self,
@@ -124,3 +105,8 @@ class StepBook:
         if self.spans is not None and work.device is not None:
             n_seqs = int(work.ids.size)
             self.span(work.device.name, group, kind, work.start, work.end, n_seqs, n_tokens)
+
+    def span_when_done(self, work: Pass, kind: SpanKind, group: int, n_tokens: int) -> None:
+        """Add the bar of a pass once it ends."""
+        assert work.event is not None and work.event.callbacks is not None
+        work.event.callbacks.append(lambda _: self.pass_span(work, kind, group, n_tokens))

@@ -45,17 +45,16 @@ class Verdicts:
         if work.chunk_ids.size:
             joined = self._join(work, now)
         if not work.ids.size:
-            return Verdict(None, None, None, joined)
+            return Verdict(None, 0, None, joined)
         batch = roster.batch(work.ids)
         accepted: Counts | None = None
-        hit: Mask | None = None
+        tested: int | Counts = 0
         n_accepted = 0
-        if score.bonus and isinstance(score.n, int) and score.n == 0:
+        if score.bonus and type(score.n) is int and score.n == 0:
             n_emitted, most = batch.n, 1
             batch.cursor += 1
-            batch.left -= 1
         else:
-            accepted, hit, n_accepted, n_emitted, most = self._test(batch, score)
+            accepted, tested, n_accepted, n_emitted, most = self._test(batch, score)
         batch.rounds += 1
         self._note_gaps(batch, now)
         batch.n_kv += n_emitted
@@ -70,12 +69,15 @@ class Verdicts:
         stopped = None
         batch.min_left -= most
         if batch.min_left <= 0:
-            batch.min_left = int(batch.left.min())
+            batch.min_left = int((batch.stop_at - batch.cursor).min())
             if batch.min_left <= 0:
                 stopped = self._stop(batch, now)
-        return Verdict(accepted, hit, stopped, joined)
+        return Verdict(accepted, tested, stopped, joined)
 
-    def _test(self, batch: Batch, score: Score) -> tuple[Counts, Mask, int, int, int]:
+    def _test(
+        self, batch: Batch, score: Score
+    ) -> tuple[Counts, int | Counts, int, int, int]:
+        """Return accepted and tested drafts per request, their sums, and the most emitted."""
         assert self._judge is not None
         n = score.n
         if score.bonus:
@@ -87,22 +89,20 @@ class Verdicts:
             drafted = score.peek.command.n  # type: ignore[attr-defined]
             k = drafted if isinstance(drafted, int) else int(drafted.max())
         accepted = self._judge.accepted(batch, score, k)
-        hit: Mask = accepted == tested
-        n_accepted = int(accepted.sum())
+        n_accepted = int(np.add.reduce(accepted))
+        batch.cursor += accepted
         if score.bonus:
-            emitted = accepted + 1
+            batch.cursor += 1
             n_emitted = n_accepted + batch.n
         else:
             # A pass without bonus row only corrects where something was rejected.
-            emitted = accepted + ~hit
-            n_emitted = int(emitted.sum())
-        batch.cursor += emitted
-        batch.left -= emitted
-        batch.accepted += accepted
+            missed = accepted != tested
+            batch.cursor += missed
+            batch.uncorrected += 1 - missed
+            n_emitted = n_accepted + int(np.count_nonzero(missed))
         self._book.n_verified += token_total(tested, batch.n)
-        self._book.tally.n_rounds += batch.n
-        most = (tested if isinstance(tested, int) else int(tested.max())) + 1
-        return accepted, hit, n_accepted, n_emitted, most
+        most = (tested if type(tested) is int else int(np.max(tested))) + 1
+        return accepted, tested, n_accepted, n_emitted, most
 
     def _note_gaps(self, batch: Batch, now: float) -> None:
         last = batch.last_emit
@@ -114,12 +114,11 @@ class Verdicts:
 
     def _stop(self, batch: Batch, now: float) -> Mask:
         """Let those go that have all their tokens; a block is clipped where the stop lies."""
-        stopped: Mask = batch.left <= 0
-        clipped = -int(batch.left[stopped].sum())
-        batch.left[stopped] = 0
+        over = batch.cursor - batch.stop_at
+        stopped: Mask = over >= 0
+        clipped = int(over[stopped].sum())
         book, roster = self._book, self._roster
         book.n_emitted -= clipped
-        book.tally.n_clipped += clipped
         book.n_finished += int(np.count_nonzero(stopped))
         roster.kv.n_context -= clipped
         roster.forget_batches()
@@ -146,7 +145,7 @@ class Verdicts:
         self._book.n_emitted += int(ids.size)
         if stopped is not None:
             self._book.n_finished += int(np.count_nonzero(stopped))
-        return Verdict(None, None, stopped, NO_IDS)
+        return Verdict(None, 0, stopped, NO_IDS)
 
     # --- chunked prefill ----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,23 @@ class StepLog:
 
     Parameters
     ----------
+    on_chunk
+        Told of every chunk of columns, in order.
+    keep
+        Keep the columns in memory.
     parquet
-        Stream the rows to this file and keep none in memory; None keeps columns in memory.
+        Stream the rows to this file and keep none in memory.
     """
 
-    def __init__(self, parquet: Path | None = None) -> None:
+    def __init__(
+        self,
+        on_chunk: Callable[[dict[str, NDArray[Any]]], None] | None = None,
+        *,
+        keep: bool = True,
+        parquet: Path | None = None,
+    ) -> None:
+        self._on_chunk = on_chunk
+        self._keep = keep and parquet is None
         self._rows: list[StepRow] = []
         self._chunks: list[dict[str, NDArray[Any]]] = []
         self._path = parquet
@@ -49,9 +62,14 @@ class StepLog:
         }
         self.n_rows += len(self._rows)
         self._rows.clear()
-        if self._path is None:
+        if self._on_chunk is not None:
+            self._on_chunk(chunk)
+        if self._keep:
             self._chunks.append(chunk)
-            return
+        if self._path is not None:
+            self._stream(chunk)
+
+    def _stream(self, chunk: dict[str, NDArray[Any]]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -8,12 +8,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from import_graph import find_imports, find_modules
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -77,6 +80,25 @@ def test_every_dependency_is_pinned_within_its_bound(requirement: Requirement) -
     pin = pins().get(canonicalize_name(requirement.name))
     assert pin is not None, f"{requirement.name} is not in constraints.txt"
     assert pin in requirement.specifier
+
+
+@pytest.mark.parametrize(
+    "package, extras", [("psdsim", []), ("analysis", []), ("realrun", ["realrun"])]
+)
+def test_every_import_is_of_a_declared_dependency(package: str, extras: list[str]) -> None:
+    # What comes along only because another package asks for it may be gone in its next release.
+    declared = {Requirement(text).name for text in PROJECT["dependencies"]}
+    declared |= {Requirement(text).name for extra in extras for text in EXTRAS.get(extra, [])}
+    names = {canonicalize_name(name) for name in declared}
+    ours = {*sys.stdlib_module_names, "psdsim", "analysis", "realrun"}
+    homes = packages_distributions()  # import name -> distributions: yaml -> PyYAML
+    undeclared = {
+        f"{one.source}, line {one.line}: {top}"
+        for one in find_imports(find_modules(ROOT, [package]))
+        if not one.typing_only and (top := one.target.split(".")[0]) not in ours
+        if not names & {canonicalize_name(home) for home in homes.get(top, [top])}
+    }
+    assert sorted(undeclared) == []
 
 
 @pytest.mark.parametrize("script, target", sorted(PROJECT["scripts"].items()))
