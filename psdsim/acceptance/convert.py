@@ -8,8 +8,6 @@ Leviathan et al. 2023, Eq. 1: E[L] = alpha + alpha^2 + ... + alpha^k.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +17,8 @@ from psdsim.acceptance.fields import check_draft_length
 from psdsim.acceptance.law import FloatArray
 from psdsim.errors import InputError
 
-MatConvention = Literal["without_corrected", "with_corrected"]
-"""Whether a mean accepted run (MAT) counts the target's corrected token that ends it."""
-
-
-def _number(value: float, name: str, low: float, high: float) -> float:
+def number_in(value: float, name: str, low: float, high: float) -> float:
+    """Return the number, or raise InputError if it is outside [low, high]."""
     ok = not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
     if not ok:
         upper = f" and at most {high:g}" if math.isfinite(high) else ""
@@ -69,7 +64,7 @@ def acceptance_length_from_alpha(alpha: float, k: int) -> float:
     3.3616
     """
     check_draft_length(k)
-    alpha = _number(alpha, "alpha", 0.0, 1.0)
+    alpha = number_in(alpha, "alpha", 0.0, 1.0)
     return float(np.sum(alpha ** np.arange(k + 1)))
 
 
@@ -103,7 +98,7 @@ def alpha_from_acceptance_length(length: float, k: int) -> float:
     0.8
     """
     check_draft_length(k, least=1)
-    mean = _number(length, "the acceptance length", 1.0, k + 1.0) - 1.0
+    mean = number_in(length, "the acceptance length", 1.0, k + 1.0) - 1.0
     if mean == 0.0:
         return 0.0
     if mean == k:
@@ -127,7 +122,7 @@ def length_with_bonus(accepted: float) -> float:
     >>> length_with_bonus(1.5)
     2.5
     """
-    return _number(accepted, "the accepted drafts per round", 0.0, math.inf) + 1.0
+    return number_in(accepted, "the accepted drafts per round", 0.0, math.inf) + 1.0
 
 
 def length_without_bonus(length: float) -> float:
@@ -140,7 +135,7 @@ def length_without_bonus(length: float) -> float:
     >>> length_without_bonus(2.5)
     1.5
     """
-    return _number(length, "the acceptance length", 1.0, math.inf) - 1.0
+    return number_in(length, "the acceptance length", 1.0, math.inf) - 1.0
 
 
 def acceptance_rate_from_alpha(alpha: float, k: int) -> float:
@@ -185,7 +180,7 @@ def alpha_from_acceptance_rate(rate: float, k: int) -> float:
     """
     check_draft_length(k, least=1)
     # rate * k may exceed k by one rounding when the rate is 1.
-    mean = min(_number(rate, "the acceptance rate", 0.0, 1.0) * k, float(k))
+    mean = min(number_in(rate, "the acceptance rate", 0.0, 1.0) * k, float(k))
     return alpha_from_acceptance_length(min(1.0 + mean, k + 1.0), k)
 
 
@@ -257,122 +252,3 @@ def acceptance_length_from_unconditional(rates: npt.ArrayLike) -> float:
     """
     conditional_from_unconditional(rates)  # refuses rates that rise
     return 1.0 + float(_rates(rates).sum())
-
-
-def _counts(counts: Sequence[int] | npt.ArrayLike) -> FloatArray:
-    values = np.asarray(counts)
-    whole = values.ndim == 1 and values.size > 0 and np.issubdtype(values.dtype, np.integer)
-    if not whole or values.min() < 0 or values.sum() == 0:
-        raise InputError(
-            f"the histogram of accepted drafts is {values.tolist()}",
-            expected="whole counts of at least 0 for 0, 1, ..., k accepted drafts, not all 0",
-        )
-    return values.astype(np.float64)
-
-
-def unconditional_from_histogram(counts: Sequence[int] | npt.ArrayLike) -> FloatArray:
-    """Return P(the first i drafts all accepted) from counts of rounds by accepted drafts.
-
-    Loses the order of the rounds (their correlation) and how many rounds there were.
-
-    Parameters
-    ----------
-    counts
-        Shape (k+1,), whole: rounds with 0, 1, ..., k accepted drafts.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (k,), non-increasing.
-
-    Examples
-    --------
-    >>> unconditional_from_histogram([5, 1, 2, 2]).tolist()
-    [0.5, 0.4, 0.2]
-    """
-    values = _counts(counts)
-    at_least = np.cumsum(values[::-1])[::-1]
-    return np.asarray(at_least[1:] / at_least[0], dtype=np.float64)
-
-
-def alpha_from_histogram(counts: Sequence[int] | npt.ArrayLike) -> float:
-    """Return accepted / (accepted + rejections), the i.i.d. maximum-likelihood estimate.
-
-    A fully accepted round has no rejection, so the estimate isn't biased by the cut at k. Loses
-    position dependence and correlation. Its standard error is sqrt(alpha (1 - alpha) / tests).
-
-    Parameters
-    ----------
-    counts
-        Shape (k+1,), k >= 1, whole: rounds with 0, 1, ..., k accepted drafts.
-
-    Examples
-    --------
-    >>> alpha_from_histogram([5, 1, 2, 2])   # 11 accepted, 8 rejections
-    0.5789473684210527
-    """
-    values = _counts(counts)
-    check_draft_length(values.size - 1, least=1)
-    accepted = float(np.arange(values.size) @ values)
-    return accepted / (accepted + float(values[:-1].sum()))
-
-
-def alpha_from_mat(mat: float, convention: MatConvention) -> float:
-    """Return the i.i.d. rate behind a mean accepted run between rejections (PEARL's MAT).
-
-    The PEARL repository leaves the corrected token out: alpha = MAT / (1 + MAT); nano-PEARL
-    counts it: alpha = 1 - 1 / MAT. DSI's rate 1 - 1 / (1 + mean match) is the first form.
-    Loses position dependence and correlation; a run cut by the end of an output biases it low.
-    Not for the serial SD mode of those tools, whose MAT is accepted drafts per round of k.
-
-    Parameters
-    ----------
-    mat
-        Tokens, >= 0 without or >= 1 with the corrected token.
-    convention
-        ``without_corrected`` or ``with_corrected``.
-
-    Returns
-    -------
-    float
-        alpha in [0, 1).
-
-    Examples
-    --------
-    >>> alpha_from_mat(4.0, "without_corrected"), alpha_from_mat(5.0, "with_corrected")
-    (0.8, 0.8)
-    """
-    if _corrected(convention):
-        return 1.0 - 1.0 / _number(mat, "MAT with the corrected token", 1.0, math.inf)
-    mat = _number(mat, "MAT without the corrected token", 0.0, math.inf)
-    return mat / (1.0 + mat)
-
-
-def mat_from_alpha(alpha: float, convention: MatConvention) -> float:
-    """Return the mean accepted run between rejections under i.i.d.
-
-    Parameters
-    ----------
-    alpha
-        Per-test acceptance rate, in [0, 1); at 1 a run never ends.
-    convention
-        ``without_corrected`` (alpha / (1 - alpha)) or ``with_corrected`` (1 / (1 - alpha)).
-
-    Examples
-    --------
-    >>> mat_from_alpha(0.75, "without_corrected"), mat_from_alpha(0.75, "with_corrected")
-    (3.0, 4.0)
-    """
-    counted = _corrected(convention)
-    if _number(alpha, "alpha", 0.0, 1.0) == 1.0:
-        raise InputError("alpha is 1, so no run ever ends", expected="alpha below 1")
-    return (1.0 if counted else alpha) / (1.0 - alpha)
-
-
-def _corrected(convention: MatConvention) -> bool:
-    if convention not in ("without_corrected", "with_corrected"):
-        raise InputError(
-            f"the MAT convention is {convention!r}",
-            expected="'without_corrected' or 'with_corrected'",
-        )
-    return convention == "with_corrected"

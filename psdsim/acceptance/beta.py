@@ -1,0 +1,93 @@
+"""Requests differ: each has an acceptance rate of its own, drawn from a Beta distribution."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+from scipy.special import betaincinv, roots_jacobi
+
+from psdsim.acceptance.base import TapeModel
+from psdsim.acceptance.fields import Positive, Probability, check_draft_length
+from psdsim.acceptance.law import BoolArray, FloatArray, IntArray
+
+_NODES = 200
+
+
+class BetaAcceptance(TapeModel):
+    """alpha of a request ~ Beta(a, b), the same for all its tokens.
+
+    Give `a` and `b`, or `mean` = a/(a+b) and `concentration` = a+b. `conditional_rates` and `pmf`
+    weigh requests equally; where requests have one output length, hard ones take more rounds:
+    see `pooled_acceptance_length`.
+
+    Examples
+    --------
+    >>> model = BetaAcceptance(a=4.0, b=1.0)
+    >>> round(model.acceptance_length(5), 7)
+    3.9825397
+    >>> BetaAcceptance(mean=0.8, concentration=5.0).shape
+    (4.0, 1.0)
+    """
+
+    kind: Literal["beta"] = Field("beta", description="One rate per request, Beta distributed.")
+    a: Positive | None = Field(None, description="First shape parameter.")
+    b: Positive | None = Field(None, description="Second shape parameter.")
+    mean: Probability | None = Field(None, description="a / (a + b), strictly between 0 and 1.")
+    concentration: Positive | None = Field(
+        None, description="a + b; the larger, the more alike requests are."
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        shape = self.a is not None and self.b is not None
+        moments = self.mean is not None and self.concentration is not None
+        given = sum(x is not None for x in (self.a, self.b, self.mean, self.concentration))
+        if given != 2 or not (shape or moments):
+            raise ValueError("expected a and b, or mean and concentration")
+        if moments and self.mean in (0.0, 1.0):
+            raise ValueError(f"mean is {self.mean:g}; expected a number strictly between 0 and 1")
+        return self
+
+    @property
+    def shape(self) -> tuple[float, float]:
+        """The shape parameters (a, b)."""
+        if self.a is not None and self.b is not None:
+            return self.a, self.b
+        assert self.mean is not None and self.concentration is not None
+        a = self.mean * self.concentration
+        return a, self.concentration - a
+
+    def conditional_rates(self, k: int) -> FloatArray:
+        """Return E[alpha^i] / E[alpha^(i-1)] = (a + i - 1) / (a + b + i - 1), shape (k,)."""
+        check_draft_length(k)
+        a, b = self.shape
+        i = np.arange(k)
+        return np.asarray((a + i) / (a + b + i))
+
+    def pooled_acceptance_length(self, k: int) -> float:
+        """Return 1 / E[1 / E[N | alpha]]: tokens over rounds of equally long requests."""
+        check_draft_length(k)
+        a, b = self.shape
+        # Gauss-Jacobi: the Beta density is the weight, mapped from [-1, 1].
+        nodes, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
+        alpha = (nodes + 1.0) / 2.0
+        length = np.sum(alpha[:, None] ** np.arange(k + 1), axis=1)
+        return float(weights.sum() / (weights @ (1.0 / length)))
+
+    def accept_bits(self, u: FloatArray, row_start: IntArray, request_u: FloatArray) -> BoolArray:
+        """Compare each position with its request's own rate."""
+        a, b = self.shape
+        alpha = betaincinv(a, b, request_u)
+        lengths = np.diff(np.append(row_start, u.size))
+        return np.asarray(u < np.repeat(alpha, lengths))
+
+    def notes(self, k: int) -> list[str]:
+        """Say which mean acceptance length is meant."""
+        self.check_k(k)
+        return [
+            "acceptance differs between requests: the pooled acceptance length "
+            f"({self.pooled_acceptance_length(k):.4g} at k={k}) is below the mean of the "
+            f"requests' own ({self.acceptance_length(k):.4g})"
+        ]
