@@ -1,0 +1,116 @@
+"""Step times from data sheets: bytes over bandwidth against operations over peak rate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from psdsim.errors import InputError
+from psdsim.hardware import Gpu, ModelShape, expert_coverage
+from psdsim.hardware.fields import Efficiency, NonNegative, Positive
+from psdsim.latency.base import Placement, StepTime, StepTimer
+
+
+class RooflineStepTime(StepTime):
+    """max(memory, compute) + tensor-parallel all-reduces + launches, all from shape and data sheet.
+
+    Memory: weights that the pass touches (all experts that its tokens are routed to, expected
+    under uniform routing) and the KV cache, each GPU reading its share. Compute: two operations
+    a parameter and token, and four a head element, query token and cached token for attention.
+    Communication: two all-reduces a layer of hidden * tokens activations in a ring (Williams et
+    al. 2009 for the roofline; Shoeybi et al. 2019, arXiv 1909.08053, for the two all-reduces).
+
+    The efficiencies are what decides; the defaults are typical of tuned kernels, not measured on
+    any deployment. Fit them to one measured point before trusting the rest.
+    """
+
+    kind: Literal["roofline"] = Field("roofline", description="From config.json and data sheet.")
+    bandwidth_efficiency: Efficiency = Field(
+        0.7, description="Share of the memory bandwidth reached (assumed)."
+    )
+    compute_efficiency: Efficiency = Field(
+        0.5, description="Share of the peak matrix rate reached (assumed)."
+    )
+    link_efficiency: Efficiency = Field(
+        0.5, description="Share of the interconnect bandwidth reached (assumed)."
+    )
+    launch_s: NonNegative = Field(
+        0.0, description="Fixed time of a pass: kernel launches, sampling, s."
+    )
+    per_layer_s: NonNegative = Field(
+        0.0, description="Fixed time of a layer: eager mode needs some 1e-4 s."
+    )
+    kv_dtype_bytes: Positive = Field(2.0, description="Bytes per KV element: 2 bf16, 1 fp8.")
+
+    def _bare_timer(self, placement: Placement) -> StepTimer:
+        shape, gpu, n_gpus = placement.shape, placement.gpu, placement.n_gpus
+        if shape is None or gpu is None:
+            raise InputError(
+                "a roofline needs a model and a GPU", expected="config and gpu", where="step_time"
+            )
+        flops = self._peak(shape, gpu) * self.compute_efficiency * n_gpus
+        bandwidth = gpu.bandwidth_bytes_per_s * self.bandwidth_efficiency
+        fixed = self.launch_s + shape.n_layers * self.per_layer_s
+
+        def seconds(n_seqs: float, n_tokens: float, n_kv_tokens: float) -> float:
+            context = n_kv_tokens / n_seqs
+            kv_bytes = n_seqs * shape.kv_bytes(
+                context, dtype_bytes=self.kv_dtype_bytes, n_gpus=n_gpus
+            )
+            memory = (touched_bytes(shape, n_tokens) / n_gpus + kv_bytes) / bandwidth
+            work = operations(shape, n_seqs, n_tokens, n_kv_tokens)
+            return max(memory, work / flops) + self._reduce_s(shape, gpu, n_gpus, n_tokens) + fixed
+
+        return StepTimer(seconds)
+
+    @staticmethod
+    def _peak(shape: ModelShape, gpu: Gpu) -> float:
+        eight_bit = shape.quantization in {"fp8", "int8"} and gpu.fp8_flops is not None
+        return float(gpu.fp8_flops if eight_bit and gpu.fp8_flops else gpu.bf16_flops)
+
+    def _reduce_s(self, shape: ModelShape, gpu: Gpu, n_gpus: int, n_tokens: float) -> float:
+        if n_gpus == 1:
+            return 0.0
+        moved = 2.0 * (n_gpus - 1) / n_gpus * n_tokens * shape.hidden * shape.dtype_bytes
+        once = gpu.link_latency_s + moved / (gpu.link_bytes_per_s * self.link_efficiency)
+        return 2.0 * shape.n_layers * once
+
+
+def touched_bytes(shape: ModelShape, n_tokens: float) -> float:
+    """Return the weight bytes that a pass over n_tokens reads, all GPUs together.
+
+    Of routed experts only those count that some token goes to; the embedding table is looked up
+    by row, so it counts only where it is the output projection, too.
+    """
+    c = shape.counts
+    covered = shape.n_experts
+    if shape.n_experts:
+        # The coverage is a number of experts, expected under uniform routing.
+        covered = expert_coverage(shape.n_experts, shape.n_active_experts, n_tokens)
+    head = c.embedding if shape.tied else c.lm_head
+    plain = (head + c.router + c.norms) * shape.dtype_bytes
+    linear = (c.attention + c.dense_ffn + c.shared_experts) * shape.linear_dtype_bytes
+    return plain + linear + c.n_moe_layers * covered * c.one_expert * shape.expert_dtype_bytes
+
+
+def operations(shape: ModelShape, n_seqs: float, n_tokens: float, n_kv_tokens: float) -> float:
+    """Return the floating-point operations of a pass.
+
+    Two a parameter and token; in attention, scores and values take four a head element for each
+    pair of a query token and a token it looks at (the cache, and half of the new ones).
+    """
+    c = shape.counts
+    head = c.embedding if shape.tied else c.lm_head
+    used = head + c.router + c.attention + c.dense_ffn + c.shared_experts
+    used += c.n_moe_layers * shape.n_active_experts * c.one_expert
+    query = n_tokens / n_seqs
+    context = n_kv_tokens / n_seqs + query / 2
+    n_full = shape.n_layers - shape.n_sliding_layers
+    window = min(context, shape.sliding_window) if shape.sliding_window else context
+    if shape.mla is not None:
+        width = 2.0 * shape.n_heads * (2 * shape.mla.kv_lora_rank + shape.mla.qk_rope_head_dim)
+    else:
+        width = 4.0 * shape.n_heads * shape.head_dim
+    looked_at = n_full * context + shape.n_sliding_layers * window
+    return 2.0 * used * n_tokens + width * n_tokens * looked_at
