@@ -1,0 +1,112 @@
+"""PEARL's chain of pre-verify and post-verify steps (arXiv 2408.11850), exactly.
+
+Every step is one target pass beside k draft forwards. In pre-verify the pass tests the first
+token of the block being drafted; in post-verify the k-1 tentative tokens and that one. A
+rejection leads to pre-verify, full acceptance to post-verify. Derivation: seed_systems 1.4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from analysis._checks import FloatArray, count, give, one_count, probability
+from analysis.special import geometric_sum, one_minus_power
+
+
+def pre_verify_share(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return the stationary share of pre-verify steps, (1 - a^k) / (1 + a0 - a^k).
+
+    Parameters
+    ----------
+    alpha
+        P(accept | the token before was accepted), in [0, 1].
+    k
+        Drafted tokens per step, >= 1.
+    alpha_after_reject
+        P(accept | the token before was rejected), a0; None: the same (i.i.d.). Every
+        pre-verify step follows a rejection, which is where clustering hurts PEARL.
+
+    Examples
+    --------
+    >>> round(float(pre_verify_share(0.8, 5)), 9)   # .67232 / 1.47232
+    0.456639861
+    """
+    n = count("k", k, 1)
+    start = alpha if alpha_after_reject is None else alpha_after_reject
+    leave = one_minus_power(alpha, n)
+    enter = probability("alpha_after_reject", start)
+    total = leave + enter
+    # alpha = 1 never leaves post-verify; only there can both vanish together with a0 = 0.
+    return give(np.where(total > 0, leave / np.where(total > 0, total, 1.0), 1.0))
+
+
+def tokens_per_step(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return R(alpha, k), tokens per step and request in the long run.
+
+    i.i.d.: R = (1 - a^k) / [(1 - a)(1 + a - a^k)]; between 1 and k. A pre-verify step gives
+    one token, a post-verify step (1 - a^k)/(1 - a).
+
+    Parameters
+    ----------
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`.
+
+    Examples
+    --------
+    >>> [round(float(tokens_per_step(a, k)), 4) for a, k in ((0.5, 3), (0.8, 5), (0.9, 5))]
+    [1.2727, 2.2832, 3.1272]
+    >>> float(tokens_per_step(1.0, 4))
+    4.0
+    """
+    share = pre_verify_share(alpha, k, alpha_after_reject)
+    return give(share + (1.0 - share) * geometric_sum(alpha, count("k", k, 1)))
+
+
+def discarded_per_step(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
+    """Return drafted tokens per step that are not kept, k - alpha R (i.i.d.).
+
+    A rejection occurs once per 1/(1 - alpha) emitted tokens, so alpha R tokens a step are
+    accepted drafts.
+
+    Examples
+    --------
+    >>> round(float(discarded_per_step(0.8, 5)), 5)
+    3.17344
+    """
+    return give(count("k", k, 1) - probability("alpha", alpha) * tokens_per_step(alpha, k))
+
+
+def expected_steps(
+    n_tokens: int, alpha: float, k: int, alpha_after_reject: float | None = None
+) -> float:
+    """Return the mean number of steps for n tokens, started in pre-verify.
+
+    First-step analysis over (tokens left, state); the last block is clipped by the stop.
+
+    Parameters
+    ----------
+    n_tokens
+        Tokens to emit, >= 0.
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`, single numbers.
+
+    Examples
+    --------
+    >>> expected_steps(2, 0.5, 2), expected_steps(3, 1.0, 2)
+    (2.0, 2.0)
+    """
+    n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
+    a = float(probability("alpha", alpha))
+    a0 = a if alpha_after_reject is None else float(probability("alpha_after_reject", alpha_after_reject))
+    reject = (1.0 - a) * a ** np.arange(k)
+    # Index i holds the steps for i - k tokens: what is overshot needs no more.
+    pre, post = np.zeros(n + k + 1), np.zeros(n + k + 1)
+    for i in range(k + 1, n + k + 1):
+        pre[i] = 1.0 + a0 * post[i - 1] + (1.0 - a0) * pre[i - 1]
+        post[i] = 1.0 + reject @ pre[i - k : i][::-1] + a**k * post[i - k]
+    return float(pre[n + k])
