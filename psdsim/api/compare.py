@@ -18,7 +18,7 @@ def compare(
     *,
     basis: str | Basis = Basis.STEP_BATCH,
     seed: int = 0,
-    replications: int = 5,
+    replications: int = 3,
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:

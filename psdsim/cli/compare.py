@@ -29,7 +29,7 @@ def compare_command(
     k: Annotated[str, typer.Option(help="Draft lengths: 1:6 (inclusive) or 1,2,4.")] = "1:5",
     set_: Set = None,
     basis: BasisOption = "step-batch",
-    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 5,
+    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 3,
     seed: Seed = 0,
     processes: Annotated[
         int | None, typer.Option(help="Worker processes; none: by the size of the job.")

@@ -28,7 +28,7 @@ def predict_command(
     k: Annotated[int, typer.Option(help="Drafted tokens per round.")] = 4,
     set_: Set = None,
     basis: BasisOption = "step-batch",
-    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 5,
+    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 3,
     seed: Seed = 0,
     format_: Annotated[
         str | None, typer.Option("--format", help="table, json or csv.", show_default=False)

@@ -94,10 +94,11 @@ class Device:
 
     def _begin(self, work: Pass) -> None:
         self.running = work
-        now = self.env.now
+        env = self.env
+        now = env.now
         start = work.not_before if work.not_before > now else now
         work.start = start
-        timeout = Timeout(self.env, start + work.duration - now)
+        timeout = Timeout(env, start + work.duration - now)
         # The device hears of the end before whoever waits for it.
         timeout.callbacks.append(self._ended)
         if work.event is None:

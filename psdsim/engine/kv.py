@@ -54,6 +54,7 @@ class KvPool:
         """Say whether an upper bound of the need is below the pool."""
         if self.n_blocks is None:
             return True
+        # A request of t tokens takes at most t // block_size + 1 blocks.
         n = n_running + n_more
         tokens = self.n_context + n_more_tokens + n * self.largest_reserve
         return tokens // self.block_size + n <= self.n_blocks

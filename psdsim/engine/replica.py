@@ -35,6 +35,7 @@ from psdsim.engine.verdicts import Verdicts
 from psdsim.schedules.base import Schedule
 
 Process = Generator[Event, Any, None]
+_NOBODY, _LAST = Admitted(NO_IDS, None, False), Admitted(NO_IDS, None, True)
 
 
 class Replica:
@@ -102,7 +103,8 @@ class Replica:
             elif kind is JudgeCommand:
                 answer = self._verdicts.judge(command.score, self.env.now)  # type: ignore[union-attr]
             elif kind is Score or kind is Draft:
-                answer = self._submit(command)  # type: ignore[arg-type]
+                submit = self._submit_score if kind is Score else self._submit_draft
+                answer = submit(command)  # type: ignore[arg-type]
                 yield answer.event
                 if self._unsynced and self._separate:
                     yield from self._barrier((answer,))
@@ -142,14 +144,16 @@ class Replica:
         queue = roster.queue
         now = self.env.now
         queue.update()
-        self.book.turn(now, len(roster.running), queue.n_waiting)
+        n_waiting = queue.n_waiting
+        n_running = len(roster.running)
+        self.book.turn(now, n_running, n_waiting)
         self._ready_at = -1.0
         if command.n_decode_tokens is not None:
             chunks = roster.admit_chunks(command.capacity, command.n_decode_tokens, now)
             return Admitted(NO_IDS, chunks, roster.exhausted)
-        if queue.n_waiting and len(roster.running) < command.capacity:
+        if n_waiting and n_running < command.capacity:
             return Admitted(roster.admit(command.capacity, now), None, roster.exhausted)
-        return Admitted(NO_IDS, None, queue.exhausted)
+        return _LAST if queue.exhausted else _NOBODY
 
     def _not_before(self) -> float:
         """Charge the step's CPU overhead once, in front of its first pass."""
@@ -164,7 +168,6 @@ class Replica:
     # --- passes -----------------------------------------------------------------------------
 
     def _submit(self, command: Draft | Score) -> Pass:
-        self._order += 1
         if type(command) is Draft:
             return self._submit_draft(command)
         return self._submit_score(command)  # type: ignore[arg-type]
@@ -181,9 +184,10 @@ class Replica:
             ids = ids[keep]
             n = n if isinstance(n, int) else n[keep]
             after = after if isinstance(after, int) else after[keep]
+        self._order += 1
         work = Pass(command, ids, self._order)
         batch = roster.batch(ids)
-        drafted = token_total(n, batch.n)
+        drafted = n * batch.n if type(n) is int else token_total(n, batch.n)
         batch.drafted = batch.drafted + n
         work.n_tokens = drafted
         if self._kv_bound:
@@ -192,7 +196,9 @@ class Replica:
         book.draft_group = command.group
         book.n_draft_seqs += batch.n
         book.n_drafted += drafted
-        n_kv = batch.n_kv + token_total(after, batch.n)
+        n_kv = batch.n_kv
+        if type(after) is not int or after:
+            n_kv += token_total(after, batch.n)
         duration = self._costs.draft_phase(batch.n, n, n_kv, self._debt) if batch.n else 0.0
         self._debt = 0
         book.draft_time_s += duration
@@ -206,6 +212,7 @@ class Replica:
     def _submit_score(self, command: Score) -> Pass:
         ids, book, roster = command.ids, self.book, self.roster
         not_before = self._not_before()
+        self._order += 1
         work = Pass(command, ids, self._order)
         if (
             self._kv_bound
@@ -217,7 +224,8 @@ class Replica:
             if work.preempted.size:
                 work.ids = ids = ids[~np.isin(ids, work.preempted)]
         batch = roster.batch(ids)
-        n_tokens = token_total(command.n, batch.n) + batch.n
+        n = command.n
+        n_tokens = (n + 1) * batch.n if type(n) is int else token_total(n, batch.n) + batch.n
         n_seqs, n_kv = batch.n, batch.n_kv
         if command.chunks is not None:
             chunk_seqs, chunk_tokens, chunk_kv = self._verdicts.take_chunks(work, command.chunks)

@@ -67,7 +67,9 @@ class StepBook:
         """Close the open step, if it did anything, and open the next one."""
         if self.used:
             self._close(now, n_running, n_waiting)
-        self._reset(now)
+            self._reset(now)
+        else:
+            self.start_s = now
 
     def _close(self, now: float, n_running: int, n_waiting: int) -> None:
         if self.is_prefill:

@@ -41,9 +41,7 @@ class Verdicts:
         score = work.command
         assert isinstance(score, Score)
         roster = self._roster
-        joined = NO_IDS
-        if work.chunk_ids.size:
-            joined = self._join(work, now)
+        joined = self._join(work, now) if work.chunk_ids.size else NO_IDS
         if not work.ids.size:
             return Verdict(None, 0, None, joined)
         batch = roster.batch(work.ids)
@@ -56,7 +54,12 @@ class Verdicts:
         else:
             accepted, tested, n_accepted, n_emitted, most = self._test(batch, score)
         batch.rounds += 1
-        self._note_gaps(batch, now)
+        last = batch.last_emit
+        if type(last) is float:
+            self._gaps.add(now - last, batch.n)
+        else:
+            self._gaps.add_many(now - last)
+        batch.last_emit = now
         batch.n_kv += n_emitted
         roster.kv.n_context += n_emitted
         book = self._book
@@ -82,7 +85,7 @@ class Verdicts:
         n = score.n
         if score.bonus:
             tested = n
-            k = n if isinstance(n, int) else int(n.max())
+            k = n if type(n) is int else int(np.max(n))
         else:
             tested = n + 1
             assert score.peek is not None
@@ -100,17 +103,12 @@ class Verdicts:
             batch.cursor += missed
             batch.uncorrected += 1 - missed
             n_emitted = n_accepted + int(np.count_nonzero(missed))
+        if type(tested) is int:
+            self._book.n_verified += tested * batch.n
+            return accepted, tested, n_accepted, n_emitted, tested + 1
         self._book.n_verified += token_total(tested, batch.n)
-        most = (tested if type(tested) is int else int(np.max(tested))) + 1
+        most = int(np.max(tested)) + 1
         return accepted, tested, n_accepted, n_emitted, most
-
-    def _note_gaps(self, batch: Batch, now: float) -> None:
-        last = batch.last_emit
-        if isinstance(last, float):
-            self._gaps.add(now - last, batch.n)
-        else:
-            self._gaps.add_many(now - last)
-        batch.last_emit = now
 
     def _stop(self, batch: Batch, now: float) -> Mask:
         """Let those go that have all their tokens; a block is clipped where the stop lies."""

@@ -59,6 +59,7 @@ def run_task(task: Task) -> Outcome:
         capacity=capacity(cls, scenario, cell.basis),
         open_loop=setup.requests.open_loop,
         n_replicas=scenario.engine.n_replicas,
+        n_groups=cls.n_groups,
     )
     return Outcome(metrics, run_notes(scenario, cls, cell.k, raw), _within_run(raw))
 

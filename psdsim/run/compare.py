@@ -74,7 +74,7 @@ def run_comparison(
     *,
     basis: Basis = Basis.STEP_BATCH,
     seed: int = 0,
-    n_replications: int = 5,
+    n_replications: int = 3,
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
@@ -107,7 +107,7 @@ def run_comparison(
     tasks = [
         Task(scenario, cell, seed, replication)
         for cell in (*cells, *hidden)
-        for replication in range(1 if is_deterministic(scenario, cell) else n_replications)
+        for replication in range(_n_runs(cell, scenario, basis, n_replications))
     ]
     worth_it = len(tasks) * _tokens(scenario) > _WORTH_PROCESSES
     outcomes = run_all(run_task, tasks, processes=processes, worth_it=worth_it, progress=progress)
@@ -120,6 +120,13 @@ def run_comparison(
     for outcome in outcomes:
         notes += outcome.notes
     return Comparison(rows, tuple(dict.fromkeys(notes)), scenario, basis, seed, n_replications)
+
+
+def _n_runs(cell: Cell, scenario: Scenario, basis: Basis, n_replications: int) -> int:
+    """Return the runs of a cell: one where all would be equal, or for a column without interval."""
+    if cell.basis is not basis or is_deterministic(scenario, cell):
+        return 1
+    return n_replications
 
 
 def _tokens(scenario: Scenario) -> float:
@@ -152,7 +159,7 @@ def _row(
     row |= {name: mean_of(outcomes, name) for name in outcomes[0].metrics}
     gpus = n_gpus(cls, scenario)
     row["n_gpus"] = gpus
-    row["output_throughput_ci"] = _interval(outcomes)
+    row["output_throughput_ci"] = _interval(outcomes, is_deterministic(scenario, cell))
     row["n_replications"] = len(outcomes)
     row["output_throughput_per_gpu"] = row["output_throughput"] / gpus
     ar = by_cell[Cell("ar", 0, basis)]
@@ -165,7 +172,7 @@ def _row(
         row["speedup_vs_sd_per_gpu"] = None if plain is None else plain / own
         equal = by_cell.get(Cell(cell.schedule, cell.k, Basis.CONCURRENCY), outcomes)
         row["speedup_vs_sd_equal_concurrency"] = (
-            _ratio_of_means(equal, sd) if basis is not Basis.CONCURRENCY else plain
+            plain if equal is outcomes else _ratio_of_means(equal, sd[:1])
         )
     step, ar_step = row["mean_step_time_s"], mean_of(ar, "mean_step_time_s")
     row["step_cost_ratio"] = step / ar_step if step and ar_step else None
@@ -176,13 +183,14 @@ def _row(
     return row
 
 
-def _interval(outcomes: list[Outcome]) -> list[float] | None:
+def _interval(outcomes: list[Outcome], deterministic: bool) -> list[float] | None:
+    """Return the 95 % interval: over replications, else by batch means inside the one run."""
     values = [outcome.metrics["output_throughput"] for outcome in outcomes]
     if len(values) > 1:
         e = t_interval(values)
         return [e.low, e.high]
     within = outcomes[0].within_run
-    if outcomes[0].metrics["drafted_tokens"] == 0 and math.isnan(within.standard_error):
+    if deterministic:
         return [values[0], values[0]]
     if math.isnan(within.standard_error):
         return None

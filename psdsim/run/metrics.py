@@ -30,7 +30,9 @@ DEFINITIONS = {
 """What the printed names mean."""
 
 
-def run_metrics(run: RawRun, *, capacity: int, open_loop: bool, n_replicas: int) -> dict[str, Any]:
+def run_metrics(
+    run: RawRun, *, capacity: int, open_loop: bool, n_replicas: int, n_groups: int
+) -> dict[str, Any]:
     """Return the figures of one run.
 
     Parameters
@@ -43,6 +45,8 @@ def run_metrics(run: RawRun, *, capacity: int, open_loop: bool, n_replicas: int)
         Whether requests arrive whatever the server does.
     n_replicas
         Copies of the deployment, each with devices of its own.
+    n_groups
+        Groups of the schedule.
     """
     r, t = run.requests, run.tally
     out = r["output_tokens"]
@@ -67,13 +71,16 @@ def run_metrics(run: RawRun, *, capacity: int, open_loop: bool, n_replicas: int)
     metrics["median_itl_ms"] = weighted_quantile(gaps, weights, 0.5) * 1e3
     metrics["p99_itl_ms"] = weighted_quantile(gaps, weights, 0.99) * 1e3
     busy = span_s * n_replicas
+    # Where both models share a device one at a time, it is busy with drafting for draft_time_s.
+    draft_s = t.draft_busy_s or t.draft_time_s
+    target_s = t.target_busy_s if t.draft_busy_s else t.target_busy_s - t.draft_time_s
     drafted, verified = t.n_drafted, t.n_verified
     metrics |= {
         "acceptance_length": _ratio(t.n_round_tokens, t.n_decode_seq_steps),
         "acceptance_rate": _ratio(t.n_accepted, drafted),
         "vsr": _ratio(t.n_accepted, verified),
-        "draft_utilization": t.draft_busy_s / busy,
-        "target_utilization": t.target_busy_s / busy,
+        "draft_utilization": draft_s / busy,
+        "target_utilization": target_s / busy,
         "drafted_tokens": drafted,
         "accepted_draft_tokens": t.n_accepted,
         "rejected_draft_tokens": verified - t.n_accepted,
@@ -86,7 +93,9 @@ def run_metrics(run: RawRun, *, capacity: int, open_loop: bool, n_replicas: int)
         "prefill_share": t.prefill_time_s / busy,
         "overhead_share": t.overhead_s / busy,
         "sync_share": t.sync_s / busy,
-        "single_group_share": _ratio(t.n_single_group_steps, t.n_decode_steps),
+        "single_group_share": (
+            _ratio(t.n_single_group_steps, t.n_decode_steps) if n_groups > 1 else None
+        ),
         "imbalance": _ratio(t.imbalance_sum, t.paired_seqs),
         "saturated": open_loop and is_saturated(r),
     }

@@ -60,6 +60,7 @@ class SimulationResult:
             capacity=self.capacity,
             open_loop=self.scenario.workload.kind in {"poisson", "gamma", "trace"},
             n_replicas=self.scenario.engine.n_replicas,
+            n_groups=schedule_class(self.schedule).n_groups,
         )
 
     def summary(self) -> pd.Series[Any]:

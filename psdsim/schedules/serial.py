@@ -38,9 +38,11 @@ class SpeculativeDecoding(Schedule):
                 continue
             if k and ids.size:
                 draft = yield Draft(ids, k)
-                ids = drop(ids, draft.preempted)
+                if draft.preempted.size:
+                    ids = drop(ids, draft.preempted)
             score = yield Score(ids, k, chunks=admitted.chunks)
-            ids = drop(ids, score.preempted)
+            if score.preempted.size:
+                ids = drop(ids, score.preempted)
             verdict: Verdict = yield Judge(score)
             if verdict.stopped is not None:
                 ids = ids[~verdict.stopped]
