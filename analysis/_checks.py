@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,10 +90,17 @@ def law(name: str, value: ArrayLike) -> FloatArray:
     if found.ndim != 1 or found.size == 0:
         raise InputError(f"{name} has shape {found.shape}", expected="a one-dimensional law")
     if abs(float(found.sum()) - 1.0) > 1e-9:
-        raise InputError(f"{name} sums to {found.sum():.12g}", expected="probabilities that sum to 1")
+        raise InputError(
+            f"{name} sums to {found.sum():.12g}", expected="probabilities that sum to 1"
+        )
     return found
 
 
-def give(value: Any) -> Any:
+def give(value: Any) -> FloatArray:
     """Return arrays as they are and zero-dimensional ones as NumPy scalars."""
-    return np.asarray(value)[()]
+    return cast("FloatArray", np.asarray(value)[()])
+
+
+def give_counts(value: Any) -> IntArray:
+    """Return whole numbers like `give`."""
+    return cast("IntArray", np.asarray(value)[()])

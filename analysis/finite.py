@@ -121,4 +121,8 @@ def expected_max_rounds(n_tokens: int, tokens_pmf: ArrayLike, n_requests: int) -
     """
     survival = rounds_survival(n_tokens, tokens_pmf)
     # 1 - (1 - s)^B without cancellation for small s.
-    return float(-np.expm1(one_count("n_requests", n_requests, 1) * np.log1p(-np.minimum(survival, 1 - 1e-16))).sum())
+    return float(
+        -np.expm1(
+            one_count("n_requests", n_requests, 1) * np.log1p(-np.minimum(survival, 1 - 1e-16))
+        ).sum()
+    )

@@ -102,7 +102,11 @@ def expected_steps(
     """
     n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
     a = float(probability("alpha", alpha))
-    a0 = a if alpha_after_reject is None else float(probability("alpha_after_reject", alpha_after_reject))
+    a0 = (
+        a
+        if alpha_after_reject is None
+        else float(probability("alpha_after_reject", alpha_after_reject))
+    )
     reject = (1.0 - a) * a ** np.arange(k)
     # Index i holds the steps for i - k tokens: what is overshot needs no more.
     pre, post = np.zeros(n + k + 1), np.zeros(n + k + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis._checks import FloatArray, IntArray, count, give, nonnegative, positive
+from analysis._checks import FloatArray, IntArray, count, give, give_counts, nonnegative, positive
 from analysis.rounds import acceptance_length_iid
 from analysis.special import lambert_excess
 
@@ -48,7 +48,10 @@ def speedup_over_sd(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatA
 
 
 def speedup_per_gpu(
-    draft_time_s: ArrayLike, verify_time_s: ArrayLike, n_target_gpus: ArrayLike, n_draft_gpus: ArrayLike = 1
+    draft_time_s: ArrayLike,
+    verify_time_s: ArrayLike,
+    n_target_gpus: ArrayLike,
+    n_draft_gpus: ArrayLike = 1,
 ) -> FloatArray:
     """Return `speedup_over_sd` times G / (G + g): throughput per GPU against SD on G alone.
 
@@ -62,7 +65,10 @@ def speedup_per_gpu(
 
 
 def speedup_at_equal_concurrency(
-    draft_time_s: ArrayLike, verify_time_s: ArrayLike, half_draft_s: ArrayLike, half_verify_s: ArrayLike
+    draft_time_s: ArrayLike,
+    verify_time_s: ArrayLike,
+    half_draft_s: ArrayLike,
+    half_verify_s: ArrayLike,
 ) -> FloatArray:
     """Return (D + V) / (2 max(D', V')), D' and V' being the phases of half the batch.
 
@@ -84,7 +90,11 @@ def speedup_at_equal_concurrency(
 
 
 def best_k(
-    alpha: ArrayLike, draft_cost_ratio: ArrayLike, *, per_token_ratio: ArrayLike = 0.0, max_k: int = 64
+    alpha: ArrayLike,
+    draft_cost_ratio: ArrayLike,
+    *,
+    per_token_ratio: ArrayLike = 0.0,
+    max_k: int = 64,
 ) -> IntArray:
     """Return the integer k that maximises E[N] / max(k c, 1 + v (k + 1)).
 
@@ -113,7 +123,7 @@ def best_k(
     k = np.arange(1, max_k + 1)
     time = np.maximum(k * c[..., None], 1.0 + v[..., None] * (k + 1))
     rate = acceptance_length_iid(a[..., None], k) / time
-    return give(1 + np.argmax(rate, axis=-1))
+    return give_counts(1 + np.argmax(rate, axis=-1))
 
 
 def makespan_deterministic(
@@ -160,4 +170,3 @@ def continuous_ratio(x: ArrayLike) -> FloatArray:
     # exp(x_S) = 1 + x_S + x; with w = 1 + x_S + x: w - ln w = 1 + x.
     w = 1.0 + lambert_excess(value)
     return give(-np.expm1(-value) * w / value)
-

@@ -15,7 +15,9 @@ class UnstableError(InputError):
     """The queue has no steady state: work arrives at least as fast as it can be done."""
 
 
-def utilisation(arrival_rate: ArrayLike, mean_service_s: ArrayLike, n_servers: int = 1) -> FloatArray:
+def utilisation(
+    arrival_rate: ArrayLike, mean_service_s: ArrayLike, n_servers: int = 1
+) -> FloatArray:
     """Return rho = lambda E[S] / servers.
 
     Raises
@@ -35,7 +37,9 @@ def utilisation(arrival_rate: ArrayLike, mean_service_s: ArrayLike, n_servers: i
     return give(rho)
 
 
-def mg1_wait(arrival_rate: ArrayLike, mean_service_s: ArrayLike, service_cv: ArrayLike) -> FloatArray:
+def mg1_wait(
+    arrival_rate: ArrayLike, mean_service_s: ArrayLike, service_cv: ArrayLike
+) -> FloatArray:
     """Return the mean wait of M/G/1: rho (1 + cv^2) E[S] / (2 (1 - rho)) (Pollaczek-Khinchine).
 
     Parameters
@@ -110,7 +114,9 @@ def mmc_wait(arrival_rate: float, mean_service_s: float, n_servers: int) -> floa
     return waits * mean_service_s / (c * (1.0 - rho))
 
 
-def mgc_wait(arrival_rate: float, mean_service_s: float, service_cv: float, n_servers: int) -> float:
+def mgc_wait(
+    arrival_rate: float, mean_service_s: float, service_cv: float, n_servers: int
+) -> float:
     """Return the mean wait of M/G/c, approximately: (1 + cv^2)/2 times M/M/c (Lee and Longton).
 
     Examples

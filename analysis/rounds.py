@@ -41,9 +41,9 @@ def accepted_pmf_position(rates: ArrayLike) -> FloatArray:
     [0.5, 0.25, 0.25]
     """
     found = _rates(rates)
-    reach = np.concatenate([np.ones(found.shape[:-1] + (1,)), np.cumprod(found, axis=-1)], axis=-1)
-    miss = np.concatenate([1.0 - found, np.ones(found.shape[:-1] + (1,))], axis=-1)
-    return reach * miss
+    reach = np.concatenate([np.ones((*found.shape[:-1], 1)), np.cumprod(found, axis=-1)], axis=-1)
+    miss = np.concatenate([1.0 - found, np.ones((*found.shape[:-1], 1))], axis=-1)
+    return give(reach * miss)
 
 
 def accepted_pmf_iid(alpha: ArrayLike, k: int) -> FloatArray:

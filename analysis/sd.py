@@ -8,7 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis._checks import FloatArray, IntArray, between, count, give, nonnegative, positive
+from analysis._checks import (
+    FloatArray,
+    IntArray,
+    between,
+    count,
+    give,
+    give_counts,
+    nonnegative,
+    positive,
+)
 from analysis.rounds import acceptance_length_iid
 from analysis.special import lambert_excess
 
@@ -60,7 +69,7 @@ def best_k(alpha: ArrayLike, draft_cost_ratio: ArrayLike, *, max_k: int = 64) ->
     )
     k = np.arange(max_k + 1)
     found: IntArray = np.argmax(speedup(a[..., None], k, c[..., None]), axis=-1).astype(np.int64)
-    return give(found)
+    return give_counts(found)
 
 
 def best_k_continuous(alpha: ArrayLike, draft_cost_ratio: ArrayLike) -> FloatArray:

@@ -78,7 +78,9 @@ def lambert_excess(x: ArrayLike) -> FloatArray:
     by_w = -np.real(lambertw(-np.exp(-1.0 - np.where(small, excess, 0.0)), -1)) - 1.0
     start = np.where(small, by_w, excess + np.log1p(excess))
     # The branch-point series is a better start than W where exp(-1-x) rounds to exp(-1).
-    root = np.where(excess < 1e-6, np.sqrt(2.0 * excess) * (1.0 + np.sqrt(2.0 * excess) / 3.0), start)
+    root = np.where(
+        excess < 1e-6, np.sqrt(2.0 * excess) * (1.0 + np.sqrt(2.0 * excess) / 3.0), start
+    )
     for _ in range(3):
         slope = root / (1.0 + root)
         step = (root - np.log1p(root) - excess) / np.where(slope > 0, slope, 1.0)

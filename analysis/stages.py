@@ -5,6 +5,7 @@ Jensen's inequality makes every jittered barrier slower than the slower mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -118,7 +119,7 @@ def expected_max(
 
 
 def expected_max_by_quadrature(
-    survival_a: object, survival_b: object, upper: float
+    survival_a: Callable[[float], float], survival_b: Callable[[float], float], upper: float
 ) -> tuple[float, float]:
     """Return (E[max], error bound) of independent non-negative times from survival functions.
 
@@ -131,8 +132,6 @@ def expected_max_by_quadrature(
     upper
         Beyond it both survival functions are negligible.
     """
-    if not callable(survival_a) or not callable(survival_b):
-        raise InputError("a survival function can't be called", expected="t -> P(time > t)")
 
     def tail(t: float) -> float:
         return 1.0 - (1.0 - survival_a(t)) * (1.0 - survival_b(t))

@@ -255,7 +255,7 @@ class WaitAny:
 
 @dataclass(slots=True, eq=False)
 class Cancel:
-    """Take back a queued pass; a running one ends and keeps its device busy, but counts for nothing."""
+    """Take back a queued pass; a running one ends and keeps its device busy, its result void."""
 
     handle: Handle
 
@@ -266,5 +266,15 @@ class WaitArrival:
 
 
 Command = (
-    Admit | Prefill | Draft | Score | Judge | Keep | Start | WaitAll | WaitAny | Cancel | WaitArrival
+    Admit
+    | Prefill
+    | Draft
+    | Score
+    | Judge
+    | Keep
+    | Start
+    | WaitAll
+    | WaitAny
+    | Cancel
+    | WaitArrival
 )

@@ -179,7 +179,7 @@ class TapeModel(AcceptanceModel):
         """
 
 
-def checked_size(size: int) -> int:
+def checked_size(size: object) -> int:
     """Return ``size`` if it is a whole number of at least 0, else raise InputError."""
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
         raise InputError(f"the sample size is {size!r}", expected="a whole number of at least 0")

@@ -55,7 +55,8 @@ class BetaAcceptance(TapeModel):
         """The shape parameters (a, b)."""
         if self.a is not None and self.b is not None:
             return self.a, self.b
-        assert self.mean is not None and self.concentration is not None
+        assert self.mean is not None
+        assert self.concentration is not None
         a = self.mean * self.concentration
         return a, self.concentration - a
 

@@ -17,6 +17,7 @@ from psdsim.acceptance.fields import check_draft_length
 from psdsim.acceptance.law import FloatArray
 from psdsim.errors import InputError
 
+
 def number_in(value: float, name: str, low: float, high: float) -> float:
     """Return the number, or raise InputError if it is outside [low, high]."""
     ok = not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
@@ -219,7 +220,7 @@ def conditional_from_unconditional(rates: npt.ArrayLike) -> FloatArray:
             f"unconditional rate {values[i]:g} at position {i} exceeds {before[i]:g} before it",
             expected="non-increasing rates (conditional rates may rise: say which they are)",
         )
-    return np.divide(values, before, out=np.zeros(values.size), where=before > 0.0)
+    return np.asarray(np.divide(values, before, out=np.zeros(values.size), where=before > 0.0))
 
 
 def unconditional_from_conditional(rates: npt.ArrayLike) -> FloatArray:
@@ -237,7 +238,7 @@ def unconditional_from_conditional(rates: npt.ArrayLike) -> FloatArray:
     >>> unconditional_from_conditional([0.8, 0.5, 0.75]).round(12).tolist()
     [0.8, 0.4, 0.3]
     """
-    return np.cumprod(_rates(rates))
+    return np.asarray(np.cumprod(_rates(rates)), dtype=np.float64)
 
 
 def acceptance_length_from_unconditional(rates: npt.ArrayLike) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
 from psdsim.errors import InputError
@@ -34,7 +35,7 @@ DraftLength = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 """A draft length k at which something was measured, at least 1 token."""
 
 
-def check_draft_length(k: int, *, least: int = 0) -> None:
+def check_draft_length(k: object, *, least: int = 0) -> None:
     """Refuse anything that is not a whole number of tokens of at least ``least``.
 
     Parameters
@@ -57,8 +58,7 @@ def check_draft_length(k: int, *, least: int = 0) -> None:
     ...
     psdsim.errors.InputError: the draft length k is -1; expected a whole number of at least 0
     """
-    whole = isinstance(k, int) and not isinstance(k, bool)
-    if not whole or k < least:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < least:
         raise InputError(
             f"the draft length k is {k!r}", expected=f"a whole number of at least {least}"
         )

@@ -84,7 +84,9 @@ class MeanLengthAcceptance(TapeModel):
     def notes(self, k: int) -> list[str]:
         """Say what a mean alone doesn't tell."""
         self.check_k(k)
-        text = f"acceptance: i.i.d. alpha = {self.alpha:.4f} solved from a mean length at k={self.k}"
+        text = (
+            f"acceptance: i.i.d. alpha = {self.alpha:.4f} solved from a mean length at k={self.k}"
+        )
         if k != self.k:
             text += f"; at k={k} it is a guess (position dependence and clustering are lost)"
         return [text]

@@ -80,7 +80,7 @@ def invert(pmf: FloatArray, u: FloatArray) -> IntArray:
     """
     # The last edge is left out, so rounding in the cumulative sum can't reach k+1.
     edges = np.cumsum(pmf[:-1])
-    return np.searchsorted(edges, u, side="right").astype(np.int64)
+    return np.asarray(np.searchsorted(edges, u, side="right"), dtype=np.int64)
 
 
 def two_state_path(after_false: BoolArray, after_true: BoolArray) -> BoolArray:
@@ -116,7 +116,7 @@ def two_state_path(after_false: BoolArray, after_true: BoolArray) -> BoolArray:
     if not flips.any():
         return state
     n_flips = np.cumsum(flips)
-    odd = ((n_flips - n_flips[last_fixed]) & 1).astype(np.bool_)
+    odd = np.asarray((n_flips - n_flips[last_fixed]) & 1, dtype=np.bool_)
     return np.asarray(state ^ odd, dtype=np.bool_)
 
 

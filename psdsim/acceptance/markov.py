@@ -48,7 +48,9 @@ class MarkovAcceptance(TapeModel):
     @model_validator(mode="after")
     def _mixes(self) -> Self:
         if self.after_accept == 1.0 and self.after_reject == 0.0:
-            raise ValueError("after_accept is 1 and after_reject is 0: the chain never leaves a state")
+            raise ValueError(
+                "after_accept is 1 and after_reject is 0: the chain never leaves a state"
+            )
         return self
 
     @property
@@ -158,7 +160,7 @@ class MarkovRoundsAcceptance(AcceptanceModel):
         share = self._share_after_full(k) if k else 0.0
         reach = share * np.cumprod(full) + (1.0 - share) * np.cumprod(other)
         before = np.concatenate([[1.0], reach])[:k]
-        return np.divide(reach, before, out=np.zeros(k), where=before > 0.0)
+        return np.asarray(np.divide(reach, before, out=np.zeros(k), where=before > 0.0))
 
     def sample(self, k: int, size: int, rng: np.random.Generator) -> IntArray:
         """Draw successive rounds with their memory, shape (size,)."""

@@ -148,7 +148,9 @@ def _row(value: Any, where: str) -> tuple[int, ...]:
     good = isinstance(value, list) and all(type(x) is int and x >= 0 for x in value)
     if not good:
         raise InputError(
-            f"found {str(value)[:60]}", expected="a list of whole numbers of at least 0", where=where
+            f"found {str(value)[:60]}",
+            expected="a list of whole numbers of at least 0",
+            where=where,
         )
     return tuple(value)
 

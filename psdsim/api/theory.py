@@ -152,4 +152,3 @@ def _omits(scenario: Scenario) -> tuple[str, ...]:
     if not affine:
         left_out.append("KV growth (mean context used)")
     return tuple(left_out)
-

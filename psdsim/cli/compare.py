@@ -23,9 +23,7 @@ from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
 
 def compare_command(
     scenario: ScenarioFile = None,
-    schedules: Annotated[
-        str, typer.Option(help="Schedules to compare.")
-    ] = "ar,sd,minedraft,pearl",
+    schedules: Annotated[str, typer.Option(help="Schedules to compare.")] = "ar,sd,minedraft,pearl",
     k: Annotated[str, typer.Option(help="Draft lengths: 1:6 (inclusive) or 1,2,4.")] = "1:5",
     set_: Set = None,
     basis: BasisOption = "step-batch",

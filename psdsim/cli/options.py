@@ -17,7 +17,9 @@ from psdsim.schedules import schedule_class
 
 ScenarioFile = Annotated[
     Path | None,
-    typer.Argument(help="Scenario file (YAML or TOML); none: the built-in one.", show_default=False),
+    typer.Argument(
+        help="Scenario file (YAML or TOML); none: the built-in one.", show_default=False
+    ),
 ]
 Set = Annotated[
     list[str] | None,

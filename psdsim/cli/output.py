@@ -41,7 +41,9 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
+        )
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror}", where=str(path)) from None
     os.close(handle)

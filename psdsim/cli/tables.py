@@ -65,10 +65,9 @@ def comparison_text(result: Comparison) -> str:
 
 def _workload(result: Comparison) -> str:
     work = result.scenario.workload
-    text = work.kind
     if work.kind == "trace":
         return f"trace {work.path}"
-    text = f"{work.n_requests} requests, {text}"
+    text = f"{work.n_requests} requests, {work.kind}"
     rate = getattr(work, "rate", None)
     return text + (f" at {rate:g}/s" if rate else "")
 
@@ -139,7 +138,8 @@ def _legend(result: Comparison) -> str:
     omits = sorted({item for row in result.rows for item in row["theory_omits"]})
     if omits:
         lines.append(
-            "theory: steady decoding; left out: " + ", ".join(omits)
+            "theory: steady decoding; left out: "
+            + ", ".join(omits)
             + ". decode err compares decoding alone."
         )
     reasons = {row["theory_reason"]: None for row in result.rows if row["theory_reason"]}
@@ -160,8 +160,9 @@ def prediction_text(result: Comparison) -> str:
     ]
     theory = row["theory_output_throughput"]
     lines.append(
-        f"  closed form        {number(theory)} tokens/s  (simulated {percent(row['theory_error'])};"
-        f" decoding alone {percent(row['decode_throughput_theory_error'])})"
+        f"  closed form        {number(theory)} tokens/s  "
+        f"(simulated {percent(row['theory_error'])}; decoding alone "
+        f"{percent(row['decode_throughput_theory_error'])})"
         if theory
         else f"  closed form        none: {row['theory_reason']}"
     )
@@ -173,7 +174,8 @@ def prediction_text(result: Comparison) -> str:
     for name in ("ttft", "tpot", "itl", "e2el"):
         mean, median, p99 = (row[f"{kind}_{name}_ms"] for kind in ("mean", "median", "p99"))
         lines.append(
-            f"  {name:<5} (ms)         mean {number(mean)}, median {number(median)}, p99 {number(p99)}"
+            f"  {name:<5} (ms)         mean {number(mean)}, median {number(median)}, "
+            f"p99 {number(p99)}"
         )
     lines += [
         f"  acceptance         length {number(row['acceptance_length'], 3)}, "

@@ -20,7 +20,9 @@ def timeline_command(
     seed: Seed = 0,
     start_s: Annotated[
         float | None,
-        typer.Option(help="Where the picture begins, s; none: the first decode.", show_default=False),
+        typer.Option(
+            help="Where the picture begins, s; none: the first decode.", show_default=False
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps in the picture.")] = 8,
     output: Annotated[

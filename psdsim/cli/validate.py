@@ -32,7 +32,7 @@ def validate_command(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Check simulated decode throughput against theory on a grid; exit code 1 if a cell disagrees."""
+    """Check simulated decode throughput against theory; exit code 1 if a cell disagrees."""
     from psdsim.api import validate
     from psdsim.api.validate import Mutation, default_grid
 
@@ -44,7 +44,9 @@ def validate_command(
             where="--mutation",
         )
     if seq_steps < 20_000:
-        raise InputError(f"seq-steps is {seq_steps}", expected="at least 20000", where="--seq-steps")
+        raise InputError(
+            f"seq-steps is {seq_steps}", expected="at least 20000", where="--seq-steps"
+        )
     names = parse_schedules(schedules)
     with progress_bar("validating") as progress:
         result = validate(

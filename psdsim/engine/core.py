@@ -86,14 +86,12 @@ def _run(env: simpy.Environment, done: Event, setup: EngineSetup, state: Request
         n += 1
         if n % _PROGRESS_EVENTS == 0:
             setup.progress(int(np.count_nonzero(~np.isnan(state.finish_s))))
-    if not done.ok:
+    if not done.ok and isinstance(done.value, BaseException):
         raise done.value
     setup.progress(len(state))
 
 
-def _queues(
-    env: simpy.Environment, setup: EngineSetup, state: RequestState
-) -> list[WaitingQueue]:
+def _queues(env: simpy.Environment, setup: EngineSetup, state: RequestState) -> list[WaitingQueue]:
     requests = setup.requests
     if setup.n_replicas > 1:
         return [FedQueue(env, state) for _ in range(setup.n_replicas)]
@@ -145,9 +143,7 @@ def _devices(env: simpy.Environment, setup: EngineSetup) -> tuple[Device, Device
     return Device(env, "target", 0), Device(env, "draft", 1)
 
 
-def _judge(
-    setup: EngineSetup, schedule: Schedule, tape: Tape | None, state: RequestState
-) -> Judge:
+def _judge(setup: EngineSetup, schedule: Schedule, tape: Tape | None, state: RequestState) -> Judge:
     model = setup.acceptance
     model.check_k(schedule.k)
     if isinstance(model, Replay):

@@ -46,13 +46,15 @@ class TapeJudge:
         """Return the distance to the next rejection, at most the drafts tested."""
         gap: Counts = self._tape.next_reject.take(batch.cursor) - batch.cursor
         tested = score.n if score.bonus else score.n + 1
-        return np.minimum(gap, tested, out=gap)
+        np.minimum(gap, tested, out=gap)
+        return gap
 
 
 def _run_length(u: NDArray[np.float64], rates: NDArray[np.float64]) -> Counts:
     """Return how many leading positions have u below their rate; shapes (n, k) and (n|1, k)."""
     ok = u < rates
-    return np.cumprod(ok, axis=1, dtype=np.int64).sum(axis=1)
+    lengths: Counts = np.cumprod(ok, axis=1, dtype=np.int64).sum(axis=1)
+    return lengths
 
 
 class PositionJudge:

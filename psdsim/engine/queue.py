@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 
-import numpy as np
 import simpy
 from simpy.events import Event
 
+from psdsim.commands import Ids
 from psdsim.engine.state import RequestState
 
 
@@ -53,7 +53,7 @@ class WaitingQueue(ABC):
 class StaticQueue(WaitingQueue):
     """Requests with known arrival times: a batch, an open arrival process, a trace."""
 
-    def __init__(self, env: simpy.Environment, state: RequestState, ids: np.ndarray) -> None:  # type: ignore[type-arg]
+    def __init__(self, env: simpy.Environment, state: RequestState, ids: Ids) -> None:
         super().__init__(env, state)
         self._ids: list[int] = ids.tolist()
         self._times: list[float] = state.arrival_s[ids].tolist()
@@ -164,7 +164,7 @@ class ClosedLoopQueue(FedQueue):
         self,
         env: simpy.Environment,
         state: RequestState,
-        ids: np.ndarray,  # type: ignore[type-arg]
+        ids: Ids,
         concurrency: int,
     ) -> None:
         super().__init__(env, state)

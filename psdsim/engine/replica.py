@@ -20,7 +20,6 @@ from psdsim.commands import (
     Prefill,
     Score,
     Start,
-    Verdict,
     WaitAll,
     WaitAny,
     WaitArrival,
@@ -28,6 +27,8 @@ from psdsim.commands import (
 from psdsim.commands import Judge as JudgeCommand
 from psdsim.engine.costs import PassCosts
 from psdsim.engine.devices import Device, Pass, by_device_and_order, largest, token_total
+from psdsim.engine.handover import Handover
+from psdsim.engine.prefill import PrefillStep
 from psdsim.engine.roster import Roster
 from psdsim.engine.setup import EngineSetup
 from psdsim.engine.stepbook import StepBook
@@ -77,20 +78,22 @@ class Replica:
         self.draft = draft
         self._separate = draft is not target
         self._overhead_s = setup.costs.step_overhead_s
-        self._sync_s = setup.costs.sync_s
-        self._comm_s = setup.costs.comm_per_token_s
+        self._handover = Handover(env, book, setup.costs.sync_s, setup.costs.comm_per_token_s)
         self._drafts = schedule.drafts and schedule.k > 0
         self._kv_bound = roster.kv.n_blocks is not None
+        self._prefill = PrefillStep(
+            env, roster, book, verdicts, costs, target, draft if self._drafts else None
+        )
         self._ready_at = -1.0
         self._order = 0
         self._debt = 0
-        self._unsynced: list[Pass] = []
 
     def process(self) -> Process:
         """Run the schedule to its end (a simpy process)."""
         program = self.schedule.run()
         send = program.send
         answer: Any = None
+        command: Any
         while True:
             try:
                 command = send(answer)
@@ -99,23 +102,23 @@ class Replica:
                 return
             kind = type(command)
             if kind is Admit:
-                answer = self._admit(command)  # type: ignore[arg-type]
+                answer = self._admit(command)
             elif kind is JudgeCommand:
-                answer = self._verdicts.judge(command.score, self.env.now)  # type: ignore[union-attr]
+                answer = self._verdicts.judge(command.score, self.env.now)
             elif kind is Score or kind is Draft:
                 submit = self._submit_score if kind is Score else self._submit_draft
-                answer = submit(command)  # type: ignore[arg-type]
+                answer = submit(command)
                 yield answer.event
-                if self._unsynced and self._separate:
-                    yield from self._barrier((answer,))
+                if self._handover.open:
+                    yield from self._handover.pay((answer,))
             elif kind is Start:
-                answer = self._submit(command.command)  # type: ignore[union-attr]
+                answer = self._submit(command.command)
             elif kind is WaitAll:
-                for handle in command.handles:  # type: ignore[union-attr]
+                for handle in command.handles:
                     if not handle.done:
-                        yield handle.event  # type: ignore[attr-defined]
-                if self._unsynced and self._separate:
-                    yield from self._barrier(command.handles)  # type: ignore[union-attr]
+                        yield handle.event
+                if self._handover.open:
+                    yield from self._handover.pay(command.handles)
                 answer = None
             else:
                 answer = yield from self._seldom(command)
@@ -123,7 +126,8 @@ class Replica:
     def _seldom(self, command: Any) -> Generator[Event, Any, Any]:
         """Answer the commands that don't come every step."""
         if isinstance(command, Prefill):
-            return (yield from self._prefill(command))
+            self._order += 2
+            return (yield from self._prefill.run(command, self._not_before(), self._order))
         if isinstance(command, Keep):
             return self._verdicts.keep(command)
         if isinstance(command, WaitArrival):
@@ -170,7 +174,8 @@ class Replica:
     def _submit(self, command: Draft | Score) -> Pass:
         if type(command) is Draft:
             return self._submit_draft(command)
-        return self._submit_score(command)  # type: ignore[arg-type]
+        assert isinstance(command, Score)
+        return self._submit_score(command)
 
     def _submit_draft(self, command: Draft) -> Pass:
         ids, n, after = command.ids, command.n, command.after
@@ -204,7 +209,7 @@ class Replica:
         book.draft_time_s += duration
         self.draft.submit(work, duration, not_before)
         if self._separate:
-            self._unsynced.append(work)
+            self._handover.open.append(work)
         if book.spans is not None:
             book.span_when_done(work, "draft", command.group, drafted)
         return work
@@ -255,57 +260,16 @@ class Replica:
             self.book.tally.n_discarded += void
         return lost
 
-    def _prefill(self, command: Prefill) -> Generator[Event, Any, Verdict]:
-        ids, state, book = command.ids, self.roster.state, self.book
-        not_before = self._not_before()
-        book.is_prefill = True
-        n = int(ids.size)
-        tokens = int((state.prompt_tokens[ids] + state.emitted[ids]).sum())
-        work = Pass(None, ids, self._order)
-        verify_s = self._costs.target_prefill(n, tokens)
-        self.target.submit(work, verify_s, not_before)
-        works = [work]
-        draft_s = 0.0
-        if self._drafts:
-            own = Pass(None, ids, self._order + 1)
-            draft_s = self._costs.draft_prefill(n, tokens)
-            self.draft.submit(own, draft_s, not_before)
-            works.append(own)
-        self._order += 2
-        for each in works:
-            if not each.done:
-                assert each.event is not None
-                yield each.event
-            book.pass_span(each, "prefill", command.group, tokens)
-        book.n_prefill_tokens += tokens
-        book.verify_time_s += verify_s
-        book.draft_time_s += draft_s
-        book.verify_group = -1
-        return self._verdicts.first_tokens(ids, self.env.now)
-
     # --- waiting ----------------------------------------------------------------------------
 
-    def _barrier(self, handles: tuple[Any, ...]) -> Generator[Event, Any, None]:
-        """Pay for handing drafts over, if this barrier ends a drafting phase."""
-        over = [work for work in self._unsynced if work.done and work in handles]
-        if not over:
-            return
-        self._unsynced = [work for work in self._unsynced if work not in over]
-        cost = self._sync_s + self._comm_s * sum(work.n_tokens for work in over)
-        if cost > 0:
-            start = self.env.now
-            yield self.env.timeout(cost)
-            self.book.sync_s += cost
-            self.book.span("target", -1, "sync", start, self.env.now)
-            self.book.span("draft", -1, "sync", start, self.env.now)
-
     def _wait_any(self, command: WaitAny) -> Generator[Event, Any, list[Pass]]:
-        passes: list[Pass] = list(command.handles)  # type: ignore[arg-type]
+        handles: Any = command.handles
+        passes: list[Pass] = list(handles)
         if not any(work.done for work in passes):
             yield AnyOf(self.env, [work.event for work in passes if work.event is not None])
         finished = by_device_and_order([work for work in passes if work.done])
-        if self._separate:
-            yield from self._barrier(tuple(finished))
+        if self._handover.open:
+            yield from self._handover.pay(tuple(finished))
         return finished
 
     def _cancel(self, handle: Any) -> bool:
@@ -313,7 +277,7 @@ class Replica:
         work: Pass = handle
         assert work.device is not None
         taken_back = work.device.cancel(work)
-        self._unsynced = [other for other in self._unsynced if other is not work]
+        self._handover.forget(work)
         command = work.command
         if isinstance(command, Draft):
             self.roster.open_drafts.pop(command.group, None)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from psdsim.acceptance import AcceptanceModel
-from psdsim.latency import StepTimer
 from psdsim.engine.tally import Tally
+from psdsim.latency import StepTimer
 from psdsim.records import Span
 from psdsim.schedules.base import Schedule
 from psdsim.stats import GapLog

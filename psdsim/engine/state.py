@@ -45,7 +45,7 @@ class RequestState:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return `REQUEST_COLUMNS`."""
-        values = {
+        values: dict[str, NDArray[Any]] = {
             "request_id": np.arange(len(self)),
             "replica": self.replica,
             "arrival_s": self.arrival_s,

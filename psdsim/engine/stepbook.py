@@ -6,7 +6,6 @@ from psdsim.engine.devices import Pass
 from psdsim.engine.tally import Tally
 from psdsim.records import Span, SpanKind, StepKind, StepLog
 
-
 _PREFILL, _DRAFT, _DECODE = int(StepKind.PREFILL), int(StepKind.DRAFT), int(StepKind.DECODE)
 
 
@@ -32,9 +31,7 @@ class StepBook:
         "spans", "start_s", "sync_s", "tally", "used", "verify_group", "verify_time_s",
     )  # fmt: skip
 
-    def __init__(
-        self, replica: int, log: StepLog, spans: list[Span] | None, tally: Tally
-    ) -> None:
+    def __init__(self, replica: int, log: StepLog, spans: list[Span] | None, tally: Tally) -> None:
         self._replica = replica
         self._log = log
         self.spans = spans
@@ -72,10 +69,7 @@ class StepBook:
             self.start_s = now
 
     def _close(self, now: float, n_running: int, n_waiting: int) -> None:
-        if self.is_prefill:
-            kind = _PREFILL
-        else:
-            kind = _DRAFT if self.verify_group < 0 else _DECODE
+        kind = _PREFILL if self.is_prefill else _DRAFT if self.verify_group < 0 else _DECODE
         self._log.append(
             (
                 self._replica, kind, self.start_s, now, self.draft_group,
@@ -110,5 +104,6 @@ class StepBook:
 
     def span_when_done(self, work: Pass, kind: SpanKind, group: int, n_tokens: int) -> None:
         """Add the bar of a pass once it ends."""
-        assert work.event is not None and work.event.callbacks is not None
+        assert work.event is not None
+        assert work.event.callbacks is not None
         work.event.callbacks.append(lambda _: self.pass_span(work, kind, group, n_tokens))

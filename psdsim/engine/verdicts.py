@@ -55,7 +55,7 @@ class Verdicts:
             accepted, tested, n_accepted, n_emitted, most = self._test(batch, score)
         batch.rounds += 1
         last = batch.last_emit
-        if type(last) is float:
+        if isinstance(last, float):
             self._gaps.add(now - last, batch.n)
         else:
             self._gaps.add_many(now - last)
@@ -77,9 +77,7 @@ class Verdicts:
                 stopped = self._stop(batch, now)
         return Verdict(accepted, tested, stopped, joined)
 
-    def _test(
-        self, batch: Batch, score: Score
-    ) -> tuple[Counts, int | Counts, int, int, int]:
+    def _test(self, batch: Batch, score: Score) -> tuple[Counts, int | Counts, int, int, int]:
         """Return accepted and tested drafts per request, their sums, and the most emitted."""
         assert self._judge is not None
         n = score.n
@@ -156,7 +154,8 @@ class Verdicts:
         return int(work.chunk_ids.size), int(chunks.n_tokens[there].sum()), read
 
     def _join(self, work: Pass, now: float) -> NDArray[np.intp]:
-        assert isinstance(work.command, Score) and work.command.chunks is not None
+        assert isinstance(work.command, Score)
+        assert work.command.chunks is not None
         chunks = work.command.chunks
         there = np.isin(chunks.ids, work.chunk_ids)
         done = self._roster.chunks_done(

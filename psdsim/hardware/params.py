@@ -31,7 +31,8 @@ def expert_coverage(n_experts: int, n_active_experts: int, n_tokens: float) -> f
     >>> round(expert_coverage(512, 10, 4), 6)
     38.843309
     """
-    return n_experts * (1.0 - (1.0 - n_active_experts / n_experts) ** n_tokens)
+    missed: float = (1.0 - n_active_experts / n_experts) ** n_tokens
+    return n_experts * (1.0 - missed)
 
 
 @dataclass(frozen=True, slots=True)

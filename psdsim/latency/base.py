@@ -60,8 +60,8 @@ class StepTimer:
         if affine is not None:
             # Closures beat attribute look-ups; the engine calls this for every pass.
             a, b, c, d = affine
-            self._call: Callable[[float, float, float], float] = (
-                lambda n, t, kv: a + b * n + c * t + d * kv
+            self._call: Callable[[float, float, float], float] = lambda n, t, kv: (
+                a + b * n + c * t + d * kv
             )
         else:
             self._call = self._remembered
@@ -147,5 +147,3 @@ class StepTime(BaseModel):
     @abstractmethod
     def _bare_timer(self, placement: Placement) -> StepTimer:
         """Return the timer without padding."""
-
-

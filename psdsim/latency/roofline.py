@@ -84,7 +84,7 @@ def touched_bytes(shape: ModelShape, n_tokens: float) -> float:
     by row, so it counts only where it is the output projection, too.
     """
     c = shape.counts
-    covered = shape.n_experts
+    covered = float(shape.n_experts)
     if shape.n_experts:
         # The coverage is a number of experts, expected under uniform routing.
         covered = expert_coverage(shape.n_experts, shape.n_active_experts, n_tokens)

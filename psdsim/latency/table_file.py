@@ -55,7 +55,9 @@ def read_table(path: Path) -> list[tuple[float, float, float, float]]:
         context = _number(record, "context", where, 0.0, default=0.0)
         time_s = _number(record, time_column, where, 0.0) * _TIMES[time_column]
         if time_s <= 0:
-            raise InputError(f"{time_column} is {record[time_column]}", expected="above 0", where=where)
+            raise InputError(
+                f"{time_column} is {record[time_column]}", expected="above 0", where=where
+            )
         rows.append((n_seqs, query, context, time_s))
     return rows
 

@@ -1,7 +1,7 @@
-"""Step and request records as JSON lines: a superset of MineDraft's trace, for simulated and
-measured runs alike.
+"""Step and request records as JSON lines: a superset of MineDraft's trace.
 
-One object a line: ``{"metadata": ...}`` first, then ``{"type": "Step", ...}`` and
+Simulated and measured runs are the same kind of file. One object a line:
+``{"metadata": ...}`` first, then ``{"type": "Step", ...}`` and
 ``{"type": "Request", ...}``. MineDraft's field names are kept (times in microseconds, fields
 without a value left out); our own columns stand beside them under their own names.
 """
@@ -95,14 +95,16 @@ def read_lines(path: Path) -> tuple[dict[str, Any], Columns, Columns]:
                 continue
             kind = record.get("type")
             if kind not in rows:
-                raise InputError(
-                    f"type is {kind!r}", expected="'Step' or 'Request'", where=where
-                )
+                raise InputError(f"type is {kind!r}", expected="'Step' or 'Request'", where=where)
             missing = [name for name in wanted[kind] if name not in record]
             if missing:
                 raise InputError(f"the key '{missing[0]}' is missing", where=where)
             rows[kind].append(record)
-    return metadata, _columns(rows["Step"], STEP_COLUMNS), _columns(rows["Request"], REQUEST_COLUMNS)
+    return (
+        metadata,
+        _columns(rows["Step"], STEP_COLUMNS),
+        _columns(rows["Request"], REQUEST_COLUMNS),
+    )
 
 
 def _columns(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> Columns:

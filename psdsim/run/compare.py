@@ -229,6 +229,8 @@ def _add_best_sd(
     sd = [v for cell, v in throughput.items() if cell.schedule == "sd" and cell.basis is basis]
     best_sd = max(sd, default=None)
     for row in rows:
-        own = [v for c, v in throughput.items() if c.schedule == row["schedule"] and c.basis is basis]
+        own = [
+            v for c, v in throughput.items() if c.schedule == row["schedule"] and c.basis is basis
+        ]
         row["speedup_vs_best_sd"] = max(own) / best_sd if best_sd else None
         row["is_best_k"] = row["output_throughput"] == max(own)

@@ -22,9 +22,7 @@ _FACE = {
 _HATCH = ("", "////")
 
 
-def gantt(
-    spans: list[Span], *, title: str, start_s: float, end_s: float, n_groups: int
-) -> Figure:
+def gantt(spans: list[Span], *, title: str, start_s: float, end_s: float, n_groups: int) -> Figure:
     """Draw the spans of one replica between two times.
 
     Parameters
@@ -84,7 +82,9 @@ def gantt(
         for kind in used
     ]
     if n_groups > 1:
-        handles.append(Patch(facecolor="white", edgecolor="#444444", hatch="////", label="sub-batch 1"))
+        handles.append(
+            Patch(facecolor="white", edgecolor="#444444", hatch="////", label="sub-batch 1")
+        )
     axes.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8
     )

@@ -12,7 +12,7 @@ def assumed_notes(scenario: Scenario) -> list[str]:
     data = scenario.to_dict()
     lines = []
     for path, reason in scenario.assumed.items():
-        value = data
+        value: object = data
         for key in path.split("."):
             value = value.get(key, {}) if isinstance(value, dict) else {}
         lines.append(f"ASSUMED {path} = {_short(value)}: {reason}")
@@ -26,9 +26,7 @@ def _short(value: object) -> str:
     return str(value)
 
 
-def run_notes(
-    scenario: Scenario, schedule: type[Schedule], k: int, raw: RawRun
-) -> tuple[str, ...]:
+def run_notes(scenario: Scenario, schedule: type[Schedule], k: int, raw: RawRun) -> tuple[str, ...]:
     """Return the notes of one run, without the ASSUMED lines."""
     notes = list(raw.notes)
     if scenario.acceptance is not None and schedule.drafts and k:

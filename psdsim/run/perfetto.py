@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from psdsim.records import Span
@@ -23,7 +24,9 @@ def lane(span: Span) -> str:
     return span.device if span.group < 0 else f"{span.device} group {span.group}"
 
 
-def to_chrome_trace(spans: Iterable[Span], *, name: str, until_s: float | None = None) -> dict[str, Any]:
+def to_chrome_trace(
+    spans: Iterable[Span], *, name: str, until_s: float | None = None
+) -> dict[str, Any]:
     """Return a Chrome trace: one process a replica, one lane a device and one a device's group.
 
     Parameters
@@ -57,9 +60,7 @@ def to_chrome_trace(spans: Iterable[Span], *, name: str, until_s: float | None =
             if span.group >= 0:
                 events.append(_complete(span, replica, lanes[lane(span)]))
         for device in ("target", "draft"):
-            events.extend(
-                _complete(gap, replica, lanes[device]) for gap in idle_spans(own, device)
-            )
+            events.extend(_complete(gap, replica, lanes[device]) for gap in idle_spans(own, device))
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
@@ -67,11 +68,9 @@ def idle_spans(spans: Iterable[Span], device: str) -> list[Span]:
     """Return the gaps between a device's spans as spans of kind idle."""
     own = sorted((s for s in spans if s.device == device), key=lambda s: s.start_s)
     gaps: list[Span] = []
-    for before, after in zip(own[:-1], own[1:], strict=True):
+    for before, after in pairwise(own):
         if after.start_s > before.end_s:
-            gaps.append(
-                Span(before.replica, device, -1, "idle", before.end_s, after.start_s)
-            )
+            gaps.append(Span(before.replica, device, -1, "idle", before.end_s, after.start_s))
     return gaps
 
 

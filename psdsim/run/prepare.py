@@ -8,7 +8,7 @@ from pathlib import Path
 
 from psdsim.acceptance import AcceptanceModel, IidAcceptance
 from psdsim.engine import Costs, EngineSetup
-from psdsim.engine.setup import JitterLaw
+from psdsim.engine.setup import JitterLaw, Placement
 from psdsim.errors import InputError
 from psdsim.latency import StepTimer, kv_blocks
 from psdsim.run.basis import Basis, capacity
@@ -104,7 +104,7 @@ def _check_budget(scenario: Scenario, schedule: Schedule) -> None:
         )
 
 
-def _placement(scenario: Scenario, cls: type[Schedule]) -> str:  # type: ignore[return]
+def _placement(scenario: Scenario, cls: type[Schedule]) -> Placement:
     if not cls.overlaps:
         return "colocated"
     assert scenario.draft is not None
@@ -155,7 +155,8 @@ def pool_blocks(scenario: Scenario, cls: type[Schedule], drafting: bool) -> int 
     if engine.kv_blocks is not None:
         return engine.kv_blocks
     target, draft = scenario.target_placement, scenario.draft_placement
-    assert target.shape is not None and target.gpu is not None
+    assert target.shape is not None
+    assert target.gpu is not None
     together = not cls.overlaps or (scenario.draft is not None and scenario.draft.shared)
     try:
         blocks = kv_blocks(
@@ -163,7 +164,7 @@ def pool_blocks(scenario: Scenario, cls: type[Schedule], drafting: bool) -> int 
             block_size=engine.block_size,
             gpu_memory_utilization=engine.gpu_memory_utilization,
             kv_dtype_bytes=engine.kv_dtype_bytes,
-            other=[draft.shape] if drafting and draft is not None and draft.shape and together else [],
+            other=[draft.shape] if drafting and together and draft and draft.shape else [],
         )  # fmt: skip
         if drafting and not together and draft is not None and draft.shape and draft.gpu:
             own = kv_blocks(

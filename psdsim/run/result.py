@@ -86,9 +86,7 @@ class SimulationResult:
     def spans(self) -> list[Span]:
         """Timeline spans; simulate with ``timeline=True`` to have them."""
         if not self.raw.spans:
-            raise InputError(
-                "this run kept no timeline", expected="simulate(..., timeline=True)"
-            )
+            raise InputError("this run kept no timeline", expected="simulate(..., timeline=True)")
         return self.raw.spans
 
     def timeline(self, *, start_s: float | None = None, n_steps: int = 8) -> Figure:
@@ -124,9 +122,7 @@ class SimulationResult:
 
     def to_perfetto(self, path: str | Path | None = None, *, until_s: float | None = None) -> str:
         """Return the timeline as Chrome trace JSON, and write it to `path` if one is given."""
-        trace = to_chrome_trace(
-            self.spans, name=f"{self.schedule} k={self.k}", until_s=until_s
-        )
+        trace = to_chrome_trace(self.spans, name=f"{self.schedule} k={self.k}", until_s=until_s)
         text = json.dumps(trace)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

@@ -1,7 +1,8 @@
-"""Does an open-arrival run reach a steady state, or does its queue grow for as long as it runs?"""
+"""Whether an open-arrival run reaches a steady state, or its queue grows while it runs."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def waiting_profile(requests: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     # Waiting time that falls into [a, b] is the integral of the queue length over it.
     inside = [
         np.clip(np.minimum(admitted, b) - np.maximum(arrival, a), 0.0, None).sum()
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges)
     ]
     return np.array(inside) / np.diff(edges)
 

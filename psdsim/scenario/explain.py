@@ -59,8 +59,8 @@ def _walk(data: Any, loc: tuple[int | str, ...]) -> tuple[Path, Any]:
         if isinstance(here, Mapping) and part in here:
             here = here[part]
             path.append(part)
-        elif isinstance(here, list | tuple) and isinstance(part, int) and part < len(here):
-            here = here[part]
+        elif isinstance(here, list | tuple) and isinstance(part, int):
+            here = here[part] if part < len(here) else None
             path.append(part)
         elif isinstance(here, Mapping) and last and here.get("kind") != part:
             path.append(part)

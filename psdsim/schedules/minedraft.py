@@ -23,7 +23,7 @@ from psdsim.schedules.base import Program, Schedule, drop
 
 
 class MineDraft(Schedule):
-    """Two sub-batches swap roles every step: the target verifies one, the draft GPU drafts the other.
+    """Two sub-batches swap roles every step: one is verified while the other is drafted for.
 
     Source: MineDraft (arXiv 2603.18016) and its public plug-in. One draft-only step starts
     it. Until the first decode a balance counter fills the smaller half; later arrivals join

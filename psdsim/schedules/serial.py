@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from psdsim.commands import NO_IDS, Admit, Admitted, Draft, Judge, Prefill, Score, Verdict, WaitArrival
+from psdsim.commands import (
+    NO_IDS,
+    Admit,
+    Admitted,
+    Draft,
+    Judge,
+    Prefill,
+    Score,
+    Verdict,
+    WaitArrival,
+)
 from psdsim.schedules.base import Program, Schedule, drop
 
 

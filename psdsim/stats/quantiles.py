@@ -13,9 +13,7 @@ def quantile(values: NDArray[np.float64], q: float) -> float:
     return float(np.quantile(values, q)) if values.size else math.nan
 
 
-def weighted_quantile(
-    values: NDArray[np.float64], weights: NDArray[np.float64], q: float
-) -> float:
+def weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: float) -> float:
     """Return the quantile of a sample in which value i stands `weights[i]` times.
 
     Parameters

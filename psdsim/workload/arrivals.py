@@ -47,9 +47,9 @@ def arrival_times(
     """
     cumulative = np.cumsum(unit_gaps)
     if semantics == "plain":
-        return cumulative / rate
+        return np.asarray(cumulative / rate)
     if semantics == "sglang":
-        return (cumulative - cumulative[0]) / rate
+        return np.asarray((cumulative - cumulative[0]) / rate)
     if semantics == "vllm":
         last = cumulative[-1]
         if not last > 0:
@@ -59,5 +59,5 @@ def arrival_times(
                 where="workload",
             )
         # Divide first: last/last is exactly 1, so the last arrival is exactly n / rate.
-        return cumulative / last * (len(unit_gaps) / rate)
+        return np.asarray(cumulative / last * (len(unit_gaps) / rate))
     raise InputError(f"semantics is {semantics!r}", expected="plain, vllm or sglang")

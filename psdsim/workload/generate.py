@@ -26,11 +26,7 @@ VLLM_NOTE = (
 
 
 def generate(
-    workload: BatchWorkload
-    | ConcurrencyWorkload
-    | PoissonWorkload
-    | GammaWorkload
-    | TraceWorkload,
+    workload: BatchWorkload | ConcurrencyWorkload | PoissonWorkload | GammaWorkload | TraceWorkload,
     root_seed: int,
     replication: int,
     base_dir: Path | None = None,
@@ -95,13 +91,15 @@ def generate(
             notes.append(VLLM_NOTE)
         return Requests(
             arrival_times(gaps, workload.rate, workload.semantics),
-            *lengths,
+            lengths[0],
+            lengths[1],
             open_loop=True,
             notes=tuple(notes),
         )
     return Requests(
         np.zeros(n),
-        *lengths,
+        lengths[0],
+        lengths[1],
         concurrency=workload.concurrency if isinstance(workload, ConcurrencyWorkload) else None,
         notes=tuple(notes),
     )

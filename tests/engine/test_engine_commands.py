@@ -16,9 +16,9 @@ from psdsim.commands import (
     WaitAll,
     WaitAny,
 )
+from psdsim.engine import simulate_run
 from psdsim.schedules.base import Schedule
 from tests.engine.kit import Scripted, Timer, conserved, make_setup, run, work
-from psdsim.engine import simulate_run
 
 
 class Toy(Schedule):

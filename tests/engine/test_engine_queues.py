@@ -41,7 +41,7 @@ def distance(waits, theory: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "cv", "law"),
+    "name, cv, law",
     [("M/M/1", 1.0, "exponential"), ("M/D/1", 0.0, "lognormal"), ("M/G/1", 1.5, "lognormal")],
 )
 @pytest.mark.parametrize("rho", [0.5, 0.8])

@@ -58,7 +58,9 @@ class TraceColumns:
         bad = np.flatnonzero(~np.isfinite(numbers))
         if bad.size:
             raise InputError(
-                f"{name} is {raw[int(bad[0])]!r}", expected="a number", where=self.where(int(bad[0]))
+                f"{name} is {raw[int(bad[0])]!r}",
+                expected="a number",
+                where=self.where(int(bad[0])),
             )
         return numbers
 
@@ -85,8 +87,10 @@ class TraceColumns:
 
     def drop(self, gone: NDArray[np.bool_]) -> TraceColumns:
         """Return the rows that are not in `gone`."""
-        keep = np.flatnonzero(~gone)
-        values = {name: [column[i] for i in keep] for name, column in self.values.items()}
+        keep = np.flatnonzero(~gone).tolist()
+        values: dict[str, Sequence[Any]] = {
+            name: [column[i] for i in keep] for name, column in self.values.items()
+        }
         return TraceColumns(self.path, values, self.lines[keep])
 
 

@@ -27,7 +27,9 @@ class ReadTrace:
 
 def azure(trace: TraceColumns, options: TraceWorkload) -> ReadTrace:
     """Azure LLM inference 2023 and 2024 (and the 2025 multimodal file, images left out)."""
-    notes = ("images of the multimodal trace are not modelled",) if "NumImages" in trace.values else ()
+    notes = (
+        ("images of the multimodal trace are not modelled",) if "NumImages" in trace.values else ()
+    )
     if "TIMESTAMP" not in trace.values:
         trace.numbers("TIMESTAMP")
     return ReadTrace(
@@ -79,7 +81,7 @@ def bailian(trace: TraceColumns, options: TraceWorkload) -> ReadTrace:
 
 
 def timed_jsonl(trace: TraceColumns, options: TraceWorkload) -> ReadTrace:
-    """Timed JSON lines: the unit is in the name (timestamp_s, ...) or stated (`time_unit`)."""
+    """Read timed JSON lines: the unit is in the name (timestamp_s, ...) or stated."""
     for unit in ("s", "ms", "us", "ns"):
         if f"timestamp_{unit}" in trace.values:
             if options.time_unit not in (None, unit):

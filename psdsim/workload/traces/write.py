@@ -26,5 +26,6 @@ def write_trace(requests: Requests, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for time_s, prompt, output in rows:
             file.write(
-                f'{{"timestamp_s": {time_s!r}, "input_length": {prompt}, "output_length": {output}}}\n'
+                f'{{"timestamp_s": {time_s!r}, "input_length": {prompt}, '
+                f'"output_length": {output}}}\n'
             )
