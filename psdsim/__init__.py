@@ -12,7 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from psdsim.api import Comparison, SimulationResult, compare, simulate, validate
+    from psdsim.api import (
+        Comparison,
+        SimulationResult,
+        Targets,
+        breaking_rate,
+        compare,
+        simulate,
+        sweep_rates,
+        validate,
+    )
     from psdsim.errors import InputError
     from psdsim.scenario import Scenario
 
@@ -23,8 +32,11 @@ _HOME = {
     "InputError": "psdsim.errors",
     "Scenario": "psdsim.scenario",
     "SimulationResult": "psdsim.api",
+    "Targets": "psdsim.api",
+    "breaking_rate": "psdsim.api",
     "compare": "psdsim.api",
     "simulate": "psdsim.api",
+    "sweep_rates": "psdsim.api",
     "validate": "psdsim.api",
 }
 
@@ -33,9 +45,12 @@ __all__ = [
     "InputError",
     "Scenario",
     "SimulationResult",
+    "Targets",
     "__version__",
+    "breaking_rate",
     "compare",
     "simulate",
+    "sweep_rates",
     "validate",
 ]
 

@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.special import betaincinv, roots_jacobi
+from scipy.linalg import eigh_tridiagonal
+from scipy.special import betaincinv
 
 from psdsim.acceptance.base import TapeModel
 from psdsim.acceptance.fields import Positive, Probability, check_draft_length
@@ -71,11 +72,16 @@ class BetaAcceptance(TapeModel):
         """Return 1 / E[1 / E[N | alpha]]: tokens over rounds of equally long requests."""
         check_draft_length(k)
         a, b = self.shape
-        # Gauss-Jacobi: the Beta density is the weight, mapped from [-1, 1].
-        nodes, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
-        alpha = (nodes + 1.0) / 2.0
+        alpha, weights = _beta_quadrature(a, b)
         length = np.sum(alpha[:, None] ** np.arange(k + 1), axis=1)
-        return float(weights.sum() / (weights @ (1.0 / length)))
+        return float(1.0 / (weights @ (1.0 / length)))
+
+    def sample(self, k: int, size: int, rng: np.random.Generator) -> IntArray:
+        """Draw one round of each of ``size`` requests, shape (size,), independent of each other.
+
+        Rounds of one request share its rate; those are what `accept_bits` gives.
+        """
+        return super().sample(k, size, rng)
 
     def accept_bits(self, u: FloatArray, row_start: IntArray, request_u: FloatArray) -> BoolArray:
         """Compare each position with its request's own rate."""
@@ -92,3 +98,23 @@ class BetaAcceptance(TapeModel):
             f"({self.pooled_acceptance_length(k):.4g} at k={k}) is below the mean of the "
             f"requests' own ({self.acceptance_length(k):.4g})"
         ]
+
+
+def _beta_quadrature(a: float, b: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes in [0, 1] and weights (sum 1) for means under Beta(a, b).
+
+    Gauss-Jacobi by the eigenvalues of its recurrence (Golub and Welsch 1969). It never forms
+    the Beta function, so it holds for narrow densities, where `scipy.special.roots_jacobi`
+    overflows, and for a + b = 1, where that divides by zero.
+    """
+    n = np.arange(1.0, _NODES)
+    s = a + b + 2.0 * n - 2.0
+    diagonal = np.concatenate([[(a - b) / (a + b)], (a - b) * (a + b - 2.0) / (s * (s + 2.0))])
+    # The general term is 0/0 at n = 1 and a + b = 1; this is its limit.
+    first = 4.0 * a * b / ((a + b) ** 2 * (a + b + 1.0))
+    m, t = n[1:], s[1:]
+    rest = 4.0 * m * (m + b - 1.0) * (m + a - 1.0) * (m + a + b - 2.0)
+    rest /= t**2 * (t + 1.0) * (t - 1.0)
+    nodes, vectors = eigh_tridiagonal(diagonal, np.sqrt(np.concatenate([[first], rest])))
+    alpha = np.clip((nodes + 1.0) / 2.0, 0.0, 1.0)
+    return np.asarray(alpha), np.asarray(vectors[0] ** 2)

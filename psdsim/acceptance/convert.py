@@ -18,23 +18,27 @@ from psdsim.acceptance.law import FloatArray
 from psdsim.errors import InputError
 
 
-def number_in(value: float, name: str, low: float, high: float) -> float:
+def number_in(value: object, name: str, low: float, high: float) -> float:
     """Return the number, or raise InputError if it is outside [low, high]."""
-    ok = not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
-    if not ok:
+    kinds = int | float | np.integer | np.floating
+    number = float(value) if isinstance(value, kinds) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number) or not low <= number <= high:
         upper = f" and at most {high:g}" if math.isfinite(high) else ""
         raise InputError(f"{name} is {value!r}", expected=f"a number of at least {low:g}{upper}")
-    return float(value)
+    return number
 
 
 def _rates(rates: npt.ArrayLike) -> FloatArray:
-    values = np.asarray(rates)
-    if values.dtype == np.bool_ or values.ndim != 1:
+    try:
+        given = np.asarray(rates)
+    except ValueError:  # rows of unequal length
+        given = np.zeros((0, 0))
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iuf"):
         raise InputError(
             "the per-position rates are not a flat list of numbers",
             expected="one probability a position",
         )
-    values = values.astype(np.float64)
+    values = given.astype(np.float64)
     if not np.all((values >= 0.0) & (values <= 1.0)):
         raise InputError(
             f"the per-position rates are {values.tolist()}", expected="each between 0 and 1"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,6 +13,7 @@ from psdsim.acceptance.convert import conditional_from_unconditional
 from psdsim.acceptance.counts import unconditional_from_histogram
 from psdsim.acceptance.fields import Count, DraftLength, check_draft_length
 from psdsim.acceptance.law import FloatArray, IntArray
+from psdsim.acceptance.replay_file import read_recording
 from psdsim.errors import InputError
 
 
@@ -22,8 +21,7 @@ class Replay(AcceptanceModel):
     """Recorded accepted drafts, one list a request; request r of a run replays list r.
 
     It binds k and the kind of schedule (chain rounds: sd, minedraft). Give the lists, or a file:
-    JSON (a list of lists), JSON lines (a list a line, or an object with the key ``accepted``), or
-    CSV with the columns ``request`` and ``accepted``, one row a round.
+    JSON, JSON lines or CSV; `psdsim.acceptance.replay_file.read_recording` says how it looks.
 
     Examples
     --------
@@ -61,7 +59,7 @@ class Replay(AcceptanceModel):
         if self.path is None:
             return self
         path = base_dir / self.path
-        rounds = _read(path)
+        rounds = read_recording(path, self.k)
         problem = _problem(rounds, self.k)
         if problem:
             raise InputError(problem, where=str(path))
@@ -95,7 +93,8 @@ class Replay(AcceptanceModel):
     def notes(self, k: int) -> list[str]:
         """Say what a replay binds."""
         self.check_k(k)
-        return [f"acceptance replays {len(self.rounds or ())} recorded requests at k={self.k}"]
+        what = f"{len(self.rounds)} recorded requests" if self.rounds else f"the file {self.path}"
+        return [f"acceptance replays {what} at k={self.k}"]
 
 
 def _problem(rounds: tuple[tuple[int, ...], ...], k: int) -> str | None:
@@ -107,68 +106,3 @@ def _problem(rounds: tuple[tuple[int, ...], ...], k: int) -> str | None:
         if max(row) > k:
             return f"request {index} has a round with {max(row)} accepted drafts at k={k}"
     return None
-
-
-def _read(path: Path) -> tuple[tuple[int, ...], ...]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"can't be read: {reason}", where=str(path)) from None
-    if path.suffix == ".csv":
-        return _from_csv(text, path)
-    if path.suffix == ".jsonl":
-        rows = [
-            (_parse(line, f"{path}: line {number}"), f"{path}: line {number}")
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
-    elif path.suffix == ".json":
-        data = _parse(text, str(path))
-        if not isinstance(data, list):
-            raise InputError("the file is not a list", expected="a list of lists", where=str(path))
-        rows = [(row, f"{path}: entry {i}") for i, row in enumerate(data)]
-    else:
-        raise InputError(
-            f"has the ending '{path.suffix}'", expected=".json, .jsonl or .csv", where=str(path)
-        )
-    return tuple(_row(row, where) for row, where in rows)
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", where=where) from None
-
-
-def _row(value: Any, where: str) -> tuple[int, ...]:
-    if isinstance(value, dict):
-        value = value.get("accepted")
-    good = isinstance(value, list) and all(type(x) is int and x >= 0 for x in value)
-    if not good:
-        raise InputError(
-            f"found {str(value)[:60]}",
-            expected="a list of whole numbers of at least 0",
-            where=where,
-        )
-    return tuple(value)
-
-
-def _from_csv(text: str, path: Path) -> tuple[tuple[int, ...], ...]:
-    reader = csv.DictReader(text.splitlines())
-    columns = reader.fieldnames or []
-    for name in ("request", "accepted"):
-        if name not in columns:
-            raise InputError(f"the column '{name}' is missing", where=f"{path}: line 1")
-    rows: dict[str, list[int]] = {}
-    for record in reader:
-        value = record["accepted"]
-        if value is None or not value.strip().isdigit():
-            raise InputError(
-                f"accepted is {value!r}",
-                expected="a whole number of at least 0",
-                where=f"{path}: line {reader.line_num}",
-            )
-        rows.setdefault(record["request"], []).append(int(value))
-    return tuple(tuple(row) for row in rows.values())

@@ -2,14 +2,25 @@
 
 from psdsim.api.compare import compare
 from psdsim.api.validate import Validation, validate
-from psdsim.run import Basis, Comparison, SimulationResult, simulate
+from psdsim.run import (
+    Basis,
+    Comparison,
+    SimulationResult,
+    Targets,
+    breaking_rate,
+    simulate,
+    sweep_rates,
+)
 
 __all__ = [
     "Basis",
     "Comparison",
     "SimulationResult",
+    "Targets",
     "Validation",
+    "breaking_rate",
     "compare",
     "simulate",
+    "sweep_rates",
     "validate",
 ]

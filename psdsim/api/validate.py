@@ -25,7 +25,7 @@ Mutation = Literal["none", "alpha", "k+1", "k-1", "bonus", "sync"]
 LIMIT = 4.5
 """Standard errors within which simulation and theory must agree."""
 _BATCHES = 40
-_BASE_S, _PER_TOKEN_S, _DRAFT_S = 0.008, 0.00025, 0.002
+_BASE_S, _PER_TOKEN_S, _DRAFT_S = 0.008, 0.00025, 0.003
 _OVERHEAD_S, _SYNC_S = 0.001, 0.0005
 
 

@@ -36,7 +36,7 @@ def is_saturated(requests: dict[str, NDArray[Any]]) -> bool:
     """Say whether the waiting line grows over the arrival period.
 
     The first quarter is cut as warm-up. The line counts as growing if its trend over the rest
-    is significant (one-sided 1 %), makes up at least half of its mean, and leaves at least one
+    is significant (one-sided 2.5 %), makes up at least half of its mean, and leaves at least one
     request waiting on average.
     """
     arrival = requests["arrival_s"]
@@ -47,5 +47,5 @@ def is_saturated(requests: dict[str, NDArray[Any]]) -> bool:
         return False
     trend = stats.linregress(np.arange(profile.size), profile)
     growth = trend.slope * (profile.size - 1)
-    significant = trend.pvalue < 0.02 and trend.slope > 0
+    significant = trend.pvalue < 0.05 and trend.slope > 0
     return bool(significant and growth >= 0.5 * profile.mean())

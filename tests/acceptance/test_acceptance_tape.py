@@ -119,7 +119,7 @@ def joint_of_successive_rounds(model: MarkovAcceptance, k: int) -> NDArray[np.fl
     step = table.sum(axis=1)
     share = step[0, 1] / (1.0 - step[1, 1] + step[0, 1])
     start = np.array([1.0 - share, share])
-    return np.einsum("b,bin,nj->ij", start, table, table.sum(axis=2))
+    return np.asarray(np.einsum("b,bin,nj->ij", start, table, table.sum(axis=2)))
 
 
 @pytest.mark.parametrize(
