@@ -63,7 +63,7 @@ def main() -> None:
     design = np.stack([np.ones_like(n), n, n * kv], axis=1)
     attention, _ = nnls(design / time_us[:, None], np.ones_like(time_us))
     error = np.abs(design @ attention / time_us - 1)
-    print(f"decode attention: median error of the fit {np.median(error):.1%}, worst {error.max():.1%}")
+    print(f"decode attention: median error {np.median(error):.1%}, worst {error.max():.1%}")
 
     def dense_us(tokens: float) -> float:
         total = 0.0

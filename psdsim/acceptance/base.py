@@ -63,6 +63,11 @@ class AcceptanceModel(BaseModel):
 
     judged_by: ClassVar[JudgedBy]
 
+    @property
+    def paired(self) -> bool:
+        """Whether every schedule sees the same verdict at the same output position."""
+        return self.judged_by == "tape"
+
     @abstractmethod
     def conditional_rates(self, k: int) -> FloatArray:
         """Return P(draft i accepted | all before it in the round were) in a stationary round.

@@ -15,7 +15,7 @@ from psdsim.hardware.fields import NonNegative, Positive, PositiveCount
 class Gpu(BaseModel):
     """One GPU: what it can store, move and compute, as its data sheet says.
 
-    All figures are dense and peak; :class:`psdsim.latency.Roofline` holds the efficiencies.
+    All figures are dense and peak; :class:`psdsim.latency.RooflineStepTime` holds the efficiencies.
 
     Examples
     --------

@@ -43,6 +43,8 @@ class JitterStream:
         *,
         replica: int = 0,
     ) -> None:
+        if isinstance(cv, bool) or not math.isfinite(cv) or cv < 0.0:
+            raise InputError(f"the CV of a jitter is {cv!r}", expected="a number of at least 0")
         if law == "exponential" and cv not in (0.0, 1.0):
             raise InputError(f"the CV of an exponential jitter is {cv}", expected="1")
         self.active = cv > 0.0
@@ -53,8 +55,10 @@ class JitterStream:
         self._values: list[float] = []
 
     def next(self) -> float:
-        """Return the next factor."""
+        """Return the next factor; 1 where nothing is drawn."""
         if not self._values:
+            if not self.active:
+                return 1.0
             self._refill()
         return self._values.pop()
 

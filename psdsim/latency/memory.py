@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from psdsim.errors import InputError
 from psdsim.hardware import Gpu, ModelShape
@@ -47,6 +50,7 @@ def kv_blocks(
     ...                   other=[model_shape("Qwen/Qwen3-0.6B")])
     True
     """
+    _check(n_gpus, block_size, gpu_memory_utilization, kv_dtype_bytes)
     models = (shape, *other)
     room = gpu.memory_bytes * gpu_memory_utilization
     weights = sum(model.weight_bytes for model in models) / n_gpus
@@ -65,3 +69,15 @@ def kv_blocks(
     if blocks < 1:
         raise InputError(f"{names} leave no room for a KV block on {have}", expected="more memory")
     return blocks
+
+
+def _check(n_gpus: object, block_size: object, utilization: float, dtype_bytes: float) -> None:
+    for name, value in (("n_gpus", n_gpus), ("block_size", block_size)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name} is {value!r}", expected="a whole number of at least 1")
+    if not 0.0 < utilization <= 1.0:
+        raise InputError(
+            f"gpu_memory_utilization is {utilization!r}", expected="a share above 0 and at most 1"
+        )
+    if not 0.0 < dtype_bytes < math.inf:
+        raise InputError(f"kv_dtype_bytes is {dtype_bytes!r}", expected="a number above 0")

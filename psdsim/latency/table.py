@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,16 +81,15 @@ class TableStepTime(StepTime):
         axes = tuple(np.unique(data[:, i]) for i in range(3))
         times = np.full([axis.size for axis in axes], np.nan)
         index = tuple(np.searchsorted(axis, data[:, i]) for i, axis in enumerate(axes))
-        if np.unique(np.stack(index), axis=1).shape[1] < len(data):
-            raise InputError("a point stands twice in the step-time table")
+        points, counts = np.unique(data[:, :3], axis=0, return_counts=True)
+        if counts.max() > 1:
+            raise InputError(f"the step-time table has two rows at {_named(points[counts > 1][0])}")
         times[index] = data[:, 3]
         holes = np.argwhere(np.isnan(times))
         if holes.size:
-            at = ", ".join(
-                f"{name} {axis[i]:g}" for name, axis, i in zip(AXES, axes, holes[0], strict=True)
-            )
+            first = [axis[i] for axis, i in zip(axes, holes[0], strict=True)]
             raise InputError(
-                f"the step-time table has no point at {at} ({len(holes)} missing in all)",
+                f"the step-time table has no row at {_named(first)} ({len(holes)} missing in all)",
                 expected="a full grid",
             )
         return axes, times
@@ -96,29 +97,64 @@ class TableStepTime(StepTime):
     def _bare_timer(self, placement: Placement) -> StepTimer:
         axes, times = self.grid
         notes: set[str] = set()
-        lists = [axis.tolist() for axis in axes]
+        batch, query, context = (
+            _Axis(name, axis.tolist(), notes) for name, axis in zip(AXES, axes, strict=True)
+        )
+        # Plain floats in nested lists: a pass asks for one point, where NumPy is ten times slower.
+        values: list[list[list[float]]] = times.tolist()
 
         def seconds(n_seqs: float, n_tokens: float, n_kv_tokens: float) -> float:
-            point = (n_seqs, n_tokens / n_seqs, n_kv_tokens / n_seqs)
-            corner = times
-            for name, axis, x in zip(AXES, lists, point, strict=True):
-                corner = _along(name, axis, x, corner, notes)
-            return max(float(corner), 0.0)
+            i, i_next, u = batch.locate(n_seqs)
+            j, j_next, v = query.locate(n_tokens / n_seqs)
+            m, m_next, w = context.locate(n_kv_tokens / n_seqs)
+
+            def at(row: list[float]) -> float:
+                return row[m] * (1.0 - w) + row[m_next] * w
+
+            near, far = values[i], values[i_next]
+            first = at(near[j]) * (1.0 - v) + at(near[j_next]) * v
+            second = at(far[j]) * (1.0 - v) + at(far[j_next]) * v
+            time_s = first * (1.0 - u) + second * u
+            if time_s < 0.0:
+                notes.add("step-time table: its linear extension falls below 0, taken as 0")
+                return 0.0
+            return float(time_s)
 
         return StepTimer(seconds, notes=notes)
 
 
-def _along(
-    name: str, axis: list[float], x: float, values: NDArray[Any], notes: set[str]
-) -> NDArray[Any]:
-    """Interpolate over the first dimension; extend linearly beyond the ends."""
-    slack = 1e-9 * max(abs(x), 1.0)
-    outside = x < axis[0] - slack or x > axis[-1] + slack
-    if outside and not any(note.startswith(name) for note in notes):
-        how = "extended linearly" if len(axis) > 1 else "taken as it is there"
-        notes.add(f"{name} {x:g} lies outside the table ({axis[0]:g} to {axis[-1]:g}): {how}")
-    if len(axis) == 1:
-        return np.asarray(values[0])
-    right = int(np.clip(np.searchsorted(axis, x), 1, len(axis) - 1))
-    share = (x - axis[right - 1]) / (axis[right] - axis[right - 1])
-    return np.asarray(values[right - 1] * (1.0 - share) + values[right] * share)
+def _named(point: Iterable[float]) -> str:
+    return ", ".join(f"{name} {x:g}" for name, x in zip(AXES, point, strict=True))
+
+
+class _Axis:
+    """The points of one axis; says between which two a value lies, and notes if it lies outside."""
+
+    def __init__(self, name: str, points: list[float], notes: set[str]) -> None:
+        self._name = name
+        self._points = points
+        self._notes = notes
+        self._flagged = False
+
+    def locate(self, x: float) -> tuple[int, int, float]:
+        """Return (index, next index, share of the next), the share outside [0, 1] beyond the ends.
+
+        An axis of one point gives (0, 0, 0): no dependence.
+        """
+        points = self._points
+        if not self._flagged:
+            # Quotients of token counts may miss a point by a rounding.
+            slack = 1e-9 * max(abs(x), 1.0)
+            if x < points[0] - slack or x > points[-1] + slack:
+                self._flag(x)
+        if len(points) == 1:
+            return 0, 0, 0.0
+        right = min(max(bisect_left(points, x), 1), len(points) - 1)
+        left = right - 1
+        return left, right, (x - points[left]) / (points[right] - points[left])
+
+    def _flag(self, x: float) -> None:
+        self._flagged = True
+        ends = f"{self._points[0]:g} to {self._points[-1]:g}"
+        how = "extended linearly" if len(self._points) > 1 else "taken as it is there"
+        self._notes.add(f"{self._name} {x:g} lies outside the table ({ends}): {how}")

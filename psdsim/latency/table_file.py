@@ -37,14 +37,15 @@ def read_table(path: Path) -> list[tuple[float, float, float, float]]:
     lines = [(i, line) for i, line in lines if not line.lstrip().startswith("#")]
     if not lines:
         raise InputError("the file is empty", expected="a header and rows", where=str(path))
-    reader = list(csv.reader(line for _, line in lines))
-    header = [name.strip() for name in reader[0]]
-    time_column = _check_header(header, f"{path}: line {lines[0][0]}")
-    if len(reader) == 1:
+    number, first = lines[0]
+    header = [name.strip() for name in _cells(first, f"{path}: line {number}")]
+    time_column = _check_header(header, f"{path}: line {number}")
+    if len(lines) == 1:
         raise InputError("the file has a header and no rows", where=str(path))
     rows = []
-    for (number, _), cells in zip(lines[1:], reader[1:], strict=True):
+    for number, line in lines[1:]:
         where = f"{path}: line {number}"
+        cells = _cells(line, where)
         if len(cells) != len(header):
             raise InputError(
                 f"has {len(cells)} fields", expected=f"{len(header)} as in the header", where=where
@@ -62,9 +63,19 @@ def read_table(path: Path) -> list[tuple[float, float, float, float]]:
     return rows
 
 
+def _cells(line: str, where: str) -> list[str]:
+    # Line by line: no cell of a table of numbers holds a line break.
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", where=where) from None
+
+
 def _check_header(header: list[str], where: str) -> str:
     known = [*AXES, *_TIMES]
     for name in header:
+        if header.count(name) > 1:
+            raise InputError(f"the column '{name}' stands twice", where=where)
         if name not in known and not name.startswith("note"):
             raise InputError(
                 f"unknown column '{name}'{did_you_mean(name, known)}",

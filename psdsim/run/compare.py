@@ -223,8 +223,11 @@ def _add_best_sd(
     rows: list[dict[str, Any]], by_cell: dict[Cell, list[Outcome]], basis: Basis
 ) -> None:
     """Add `speedup_vs_best_sd`: a schedule at its best k against sd at its own best k."""
+    # A saturated run has no steady throughput: it is never ranked.
     throughput = {
-        cell: mean_of(outcomes, "output_throughput") for cell, outcomes in by_cell.items()
+        cell: mean_of(outcomes, "output_throughput")
+        for cell, outcomes in by_cell.items()
+        if not mean_of(outcomes, "saturated")
     }
     sd = [v for cell, v in throughput.items() if cell.schedule == "sd" and cell.basis is basis]
     best_sd = max(sd, default=None)
@@ -232,5 +235,6 @@ def _add_best_sd(
         own = [
             v for c, v in throughput.items() if c.schedule == row["schedule"] and c.basis is basis
         ]
-        row["speedup_vs_best_sd"] = max(own) / best_sd if best_sd else None
-        row["is_best_k"] = row["output_throughput"] == max(own)
+        best = max(own, default=None)
+        row["speedup_vs_best_sd"] = best / best_sd if best and best_sd else None
+        row["is_best_k"] = not row["saturated"] and row["output_throughput"] == best

@@ -158,7 +158,10 @@ def test_beta_law_equals_quadrature_over_the_rate(a: float, b: float) -> None:
     def mean(function: Callable[[float], float]) -> float:
         return float(integrate.quad(lambda x: stats.beta.pdf(x, a, b) * function(x), 0, 1)[0])
 
-    expected = [mean(lambda x, j=j: x**j * (1 - x)) for j in range(k)] + [mean(lambda x: x**k)]
+    def moment(j: int) -> float:
+        return mean(lambda x: x**j)
+
+    expected = [moment(j) - moment(j + 1) for j in range(k)] + [moment(k)]
     np.testing.assert_allclose(model.pmf(k), expected, atol=1e-9)
     pooled = 1.0 / mean(lambda x: 1.0 / sum(x**j for j in range(k + 1)))
     assert model.pooled_acceptance_length(k) == pytest.approx(pooled, rel=1e-8)
