@@ -57,6 +57,17 @@ class _Keys:
             )
         return value
 
+    def items(self, name: str, kind: type[str] | type[int]) -> list[Any]:
+        """Return a list of names or of layer numbers; an empty one if the key is absent."""
+        value = self.config.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(type(item) is kind for item in value):
+            what = "names" if kind is str else "whole numbers"
+            found = str(value)[:60]
+            raise InputError(f"'{name}' is {found}", expected=f"a list of {what}", where=self.where)
+        return value
+
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a truth value."""
         value = self.config.get(name)
@@ -110,7 +121,15 @@ def shape_from_config(
     hidden = keys.whole("hidden_size")
     n_heads = keys.whole("num_attention_heads")
     mla = _mla(keys)
-    head_dim = keys.whole("head_dim", default=0, least=0) or hidden // n_heads
+    head_dim = keys.whole("head_dim", default=0, least=0)
+    if not head_dim:
+        if hidden % n_heads and mla is None:
+            raise InputError(
+                f"'hidden_size' is {hidden} and 'num_attention_heads' is {n_heads}",
+                expected="a multiple of the heads, or the key 'head_dim'",
+                where=where,
+            )
+        head_dim = max(hidden // n_heads, 1)
     window, n_sliding = _windows(keys, model_type, n_layers)
     if keys.first("attention_chunk_size") is not None:
         notes.append("chunked attention is counted as full attention")
@@ -158,7 +177,15 @@ def _refuse_unknown_layout(keys: _Keys) -> None:
                 expected="one attention layout (give a step-time table or affine times instead)",
                 where=keys.where,
             )
-    kinds = set(keys.first("layer_types") or []) - _KNOWN_LAYERS
+    layers = keys.items("layer_types", str)
+    n_layers = keys.whole("num_hidden_layers")
+    if layers and len(layers) != n_layers:
+        raise InputError(
+            f"'layer_types' has {len(layers)} entries",
+            expected=f"{n_layers}, one for each of num_hidden_layers",
+            where=keys.where,
+        )
+    kinds = set(layers) - _KNOWN_LAYERS
     if kinds:
         raise InputError(
             f"'layer_types' names {', '.join(sorted(map(repr, kinds)))}",
@@ -184,9 +211,9 @@ def _windows(keys: _Keys, model_type: str, n_layers: int) -> tuple[int | None, i
     if keys.first("sliding_window") is None or not keys.flag("use_sliding_window", default=True):
         return None, 0
     window = keys.whole("sliding_window")
-    kinds = keys.first("layer_types")
-    if kinds is not None:
-        return window, list(kinds).count("sliding_attention")
+    kinds = keys.items("layer_types", str)
+    if kinds:
+        return window, kinds.count("sliding_attention")
     if model_type.startswith("gemma3") or keys.first("sliding_window_pattern") is not None:
         # Every p-th layer is a global one.
         return window, n_layers - n_layers // keys.whole("sliding_window_pattern", default=6)
@@ -225,7 +252,7 @@ def _n_moe_layers(keys: _Keys, n_layers: int) -> int:
         "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", default=1
     )
     first_dense = keys.whole("first_k_dense_replace", default=0, least=0)
-    dense = set(keys.first("mlp_only_layers") or [])
+    dense = set(keys.items("mlp_only_layers", int))
     # Qwen and Llama-4 count layers from 1 here; with step 1, the only value DeepSeek uses, it is
     # the same for all.
     return sum(

@@ -116,4 +116,8 @@ def _from_file(path: Path) -> ModelShape:
         raise InputError(
             f"can't be read: {error}", expected="a UTF-8 text file", where=str(path)
         ) from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end
+        raise InputError(
+            "not JSON that can be read", expected="a Hugging Face config.json", where=str(path)
+        ) from None
     return shape_from_config(config, name=path.parent.name or path.stem, where=str(path))

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from psdsim.errors import InputError
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -72,12 +74,36 @@ def batch_means_rate(
         Batches, >= 2.
     warm_up
         Share of steps to cut, in [0, 1).
+
+    Returns
+    -------
+    Estimate
+        With NaN for error and bounds where there are too few steps for the batches, or where no
+        time passes; the mean is then that of all steps.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If the two differ in length, or `n_batches` or `warm_up` is out of range.
+
+    Examples
+    --------
+    >>> e = batch_means_rate([2.0, 4.0, 2.0, 4.0], [1.0] * 4, n_batches=2, warm_up=0.0)
+    >>> e.mean, e.standard_error  # both batches yield 6 in 2 s
+    (3.0, 0.0)
     """
     a = np.asarray(amount, dtype=np.float64)
     t = np.asarray(time_s, dtype=np.float64)
+    if a.shape != t.shape or a.ndim != 1:
+        raise InputError(f"the steps have shapes {a.shape} and {t.shape}", expected="(n,) twice")
+    if n_batches < 2 or not 0.0 <= warm_up < 1.0:
+        raise InputError(
+            f"n_batches is {n_batches} and warm_up {warm_up}",
+            expected="at least 2 batches and a share in [0, 1)",
+        )
     start = int(a.size * warm_up)
     size = (a.size - start) // n_batches
-    if size < 1:
+    if size < 1 or not t[start:].sum() > 0.0:
         rate = float(a.sum() / t.sum()) if t.sum() > 0 else math.nan
         return Estimate(rate, math.nan, math.nan, math.nan, 1)
     stop = start + size * n_batches

@@ -3,7 +3,7 @@
 Each size runs in a process of its own, so that its peak memory is its own. The trace is made
 here (Poisson arrivals, lognormal lengths) and read back from a file like any other.
 
-    python benchmarks/many_requests.py [--sizes 10000,100000,1000000]
+    python benchmarks/bench_many_requests.py [--sizes 10000,100000,1000000]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Request and step records are kept. Schedules take turns within each round, so that noise of
 a shared machine hits all of them; the median over rounds is what counts.
 
-    python benchmarks/steps_per_second.py
+    python benchmarks/bench_steps_per_second.py
 """
 
 from __future__ import annotations
