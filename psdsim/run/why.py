@@ -35,6 +35,8 @@ def why(row: Mapping[str, Any], schedule: type[Schedule]) -> str:
         parts.append(f"tail {_percent(row['tail_share'])}")
     if schedule.n_groups > 1 and row.get("single_group_share"):
         parts.append(f"one sub-batch alone in {_percent(row['single_group_share'])} of steps")
+    if row.get("n_preemptions"):
+        parts.append(f"{row['n_preemptions']:.0f} preemptions for lack of KV memory")
     if row["saturated"]:
         parts.insert(0, "SATURATED: the queue grows for as long as requests arrive")
     return "; ".join(parts)

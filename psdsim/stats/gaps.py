@@ -77,7 +77,7 @@ class GapLog:
         other._flush()
         self._flush()
         if other._bins is None and self._bins is None:
-            for gaps, weights in other._chunks:
+            for gaps, weights in list(other._chunks):
                 self._take(gaps, weights)
             return
         values, weights = other.values()

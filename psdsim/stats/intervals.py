@@ -103,10 +103,10 @@ def batch_means_rate(
         )
     start = int(a.size * warm_up)
     size = (a.size - start) // n_batches
-    if size < 1 or not t[start:].sum() > 0.0:
+    stop = start + size * n_batches
+    if size < 1 or not t[start:stop].sum() > 0.0:
         rate = float(a.sum() / t.sum()) if t.sum() > 0 else math.nan
         return Estimate(rate, math.nan, math.nan, math.nan, 1)
-    stop = start + size * n_batches
     batch_a = a[start:stop].reshape(n_batches, size).sum(axis=1)
     batch_t = t[start:stop].reshape(n_batches, size).sum(axis=1)
     rate = float(batch_a.sum() / batch_t.sum())

@@ -245,7 +245,9 @@ def test_published_configs_give_the_built_in_shapes() -> None:
     for path in files:
         name = path.name.removesuffix("_config.json").replace("--", "/")
         if name.startswith("google/gemma-4"):
-            with pytest.raises(InputError, match="'global_head_dim' says that the model has layers"):
+            with pytest.raises(
+                InputError, match="'global_head_dim' says that the model has layers"
+            ):
                 model_shape(path)
             continue
         shape = model_shape(path).model_copy(update={"name": name})
