@@ -63,7 +63,10 @@ class StaticQueue(WaitingQueue):
 
     def update(self) -> None:
         """Advance over arrivals up to now."""
-        i, n, now = self._arrived, self._n, self.env.now
+        i, n = self._arrived, self._n
+        if i == n:
+            return
+        now = self.env.now
         times = self._times
         while i < n and times[i] <= now:
             i += 1

@@ -16,6 +16,21 @@ def assumed_notes(scenario: Scenario) -> list[str]:
         for key in path.split("."):
             value = value.get(key, {}) if isinstance(value, dict) else {}
         lines.append(f"ASSUMED {path} = {_short(value)}: {reason}")
+    return lines + _roofline_defaults(scenario)
+
+
+def _roofline_defaults(scenario: Scenario) -> list[str]:
+    """Name the efficiencies of a roofline that nobody stated: they decide the answer."""
+    names = ("bandwidth_efficiency", "compute_efficiency", "launch_s")
+    lines = []
+    for part in ("target", "draft", "prefill", "draft_prefill"):
+        model = getattr(scenario.step_time, part)
+        if model is None or model.kind != "roofline":
+            continue
+        unset = [name for name in names if name not in model.model_fields_set]
+        if unset:
+            values = ", ".join(f"{name} {getattr(model, name):g}" for name in unset)
+            lines.append(f"ASSUMED step_time.{part}: {values} (defaults of the roofline)")
     return lines
 
 
