@@ -160,7 +160,7 @@ class Roster:
         s.phase[request] = phase
         s.computed[request] = 0
         s.replica[request] = self._replica
-        if np.isnan(s.admitted_s[request]):
+        if s.admitted_s[request] != s.admitted_s[request]:  # NaN: not admitted before
             s.admitted_s[request] = now
         if self._tape is not None:
             s.base[request] = self._tape.take_slot(request)

@@ -7,6 +7,7 @@ does not depend on the schedule, on the order of admission or on the number of p
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,7 @@ class Tape:
         self._lengths = output_tokens + MARGIN
         self._seed = seed
         self._replication = replication
-        self._blocks: OrderedDict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = (
-            OrderedDict()
-        )
+        self._blocks: OrderedDict[int, tuple[list[int], NDArray[Any]]] = OrderedDict()
         self.row = int(self._lengths.max())
         n_slots = min(n_slots, output_tokens.size)
         self._free = list(range(n_slots - 1, -1, -1))
@@ -76,7 +75,7 @@ class Tape:
         if self.uniforms.size:
             self.uniforms[base : base + row.size] = row
         else:
-            self.next_reject[base : base + row.size] = row.astype(np.int64) + base
+            np.add(row, base, out=self.next_reject[base : base + row.size], casting="same_kind")
         return base
 
     def release(self, base: int) -> None:
@@ -93,7 +92,7 @@ class Tape:
                 (self.next_reject, np.zeros(old * self.row, dtype=self.next_reject.dtype))
             )
 
-    def _block(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _block(self, block: int) -> tuple[list[int], NDArray[Any]]:
         known = self._blocks.get(block)
         if known is not None:
             self._blocks.move_to_end(block)
@@ -106,23 +105,24 @@ class Tape:
         if isinstance(self._model, TapeModel):
             own = generator(self._seed, self._replication, Stream.REQUEST, block)
             bits = self._model.accept_bits(u, starts[:-1], own.random(lengths.size))
-            values = _next_reject(bits, starts)
+            values: NDArray[Any] = _next_reject(bits, starts)
         else:
             values = u
-        self._blocks[block] = (starts, values)
+        known = self._blocks[block] = (starts.tolist(), values)
         if len(self._blocks) > _KEPT_BLOCKS:
             self._blocks.popitem(last=False)
-        return starts, values
+        return known
 
 
-def _next_reject(bits: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _next_reject(bits: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return, within each row, the position of the first False at or after each position.
 
     A row's end counts as a rejection; drafts never reach it (`MARGIN`).
     """
-    position = np.arange(bits.size, dtype=np.float64)
-    stop = np.where(bits, np.inf, position)
-    stop[starts[1:] - 1] = position[starts[1:] - 1]
+    position = np.arange(bits.size, dtype=np.int32)
+    stop = np.where(bits, np.int32(bits.size), position)
+    ends = starts[1:] - 1
+    stop[ends] = position[ends]
     nearest = np.minimum.accumulate(stop[::-1])[::-1]
-    row_start = np.repeat(starts[:-1], np.diff(starts))
-    return nearest - row_start
+    nearest -= np.repeat(starts[:-1].astype(np.int32), np.diff(starts))
+    return nearest
