@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from psdsim.acceptance import Acceptance
 from psdsim.hardware import ModelShape, gpu, model_shape
@@ -131,7 +131,7 @@ class Scenario(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data from which `parse` makes the same scenario."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return _with_kinds(self, self.model_dump(mode="json", exclude_unset=True))
 
     def _read_files(self) -> Scenario:
         """Return this scenario with the tables it names read in (the workload stays a path)."""
@@ -196,3 +196,14 @@ class Scenario(Section):
 def _placement(part: ModelOnGpus, base_dir: Path, where: str) -> Placement:
     shape: ModelShape = model_shape(part.config, base_dir=base_dir, where=f"{where}.config")
     return Placement(shape=shape, gpu=gpu(part.gpu, where=f"{where}.gpu"), n_gpus=part.n_gpus)
+
+
+def _with_kinds(model: BaseModel, data: dict[str, Any]) -> dict[str, Any]:
+    """Put each part's kind into its data: objects made in Python need not have stated it."""
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, BaseModel) and name in data:
+            _with_kinds(value, data[name])
+    if hasattr(model, "kind"):
+        data["kind"] = model.kind
+    return data
