@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis._checks import FloatArray, count, give, one_count, positive, probability, real
+from analysis._checks import FloatArray, count, give, law, one_count, probability, real
 from analysis.special import geometric_sum, one_minus_power
 from psdsim.errors import InputError
 
@@ -67,6 +67,71 @@ def accepted_pmf_iid(alpha: ArrayLike, k: int) -> FloatArray:
     """
     found, n = probability("alpha", alpha), one_count("k", k)
     return accepted_pmf_position(np.repeat(found[..., None], n, axis=-1))
+
+
+def pmf_mean(pmf: ArrayLike) -> FloatArray:
+    """Return the mean of a law on 0, 1, 2, ... along the last axis.
+
+    Parameters
+    ----------
+    pmf
+        Shape (..., n): P(0), P(1), ...
+
+    Examples
+    --------
+    >>> float(pmf_mean([0.5, 0.25, 0.25]))
+    0.75
+    """
+    found = probability("pmf", pmf)
+    return give(found @ np.arange(found.shape[-1]))
+
+
+def pmf_variance(pmf: ArrayLike) -> FloatArray:
+    """Return the variance of a law on 0, 1, 2, ... along the last axis, from centred values.
+
+    Examples
+    --------
+    >>> float(pmf_variance([0.5, 0.0, 0.5]))
+    1.0
+    """
+    found = probability("pmf", pmf)
+    away = np.arange(found.shape[-1]) - np.asarray(pmf_mean(found))[..., None]
+    return give((found * away**2).sum(axis=-1))
+
+
+def tokens_pmf(accepted_pmf: ArrayLike) -> FloatArray:
+    """Return the law of N = L + 1 from that of L: one place up, P(N = 0) = 0.
+
+    Parameters
+    ----------
+    accepted_pmf
+        Shape (k + 1,): P(L = j).
+
+    Examples
+    --------
+    >>> tokens_pmf([0.5, 0.25, 0.25]).tolist()
+    [0.0, 0.5, 0.25, 0.25]
+    """
+    return np.concatenate([[0.0], law("accepted_pmf", accepted_pmf)])
+
+
+def accepted_pgf(z: ArrayLike, accepted_pmf: ArrayLike) -> FloatArray:
+    """Return E[z**L] = sum of P(L = j) z^j for any law of L, by Horner's rule.
+
+    Parameters
+    ----------
+    z
+        Real argument, any shape.
+    accepted_pmf
+        Shape (k + 1,): P(L = j), of whichever acceptance model.
+
+    Examples
+    --------
+    >>> float(accepted_pgf(2.0, [0.5, 0.25, 0.25]))
+    2.0
+    """
+    found = law("accepted_pmf", accepted_pmf)
+    return give(np.polynomial.polynomial.polyval(real("z", z), found))
 
 
 def acceptance_length_iid(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
@@ -149,18 +214,6 @@ def accepted_pgf_iid(z: ArrayLike, alpha: ArrayLike, k: ArrayLike) -> FloatArray
     return give((1.0 - found) * geometric_sum(inner, n) + (1.0 - one_minus_power(inner, n)))
 
 
-def acceptance_rate_iid(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return accepted/drafted = alpha(1-alpha**k)/(k(1-alpha)) (theory note 1.5).
-
-    Examples
-    --------
-    >>> round(float(acceptance_rate_iid(0.8, 4)), 10)
-    0.5904
-    """
-    n = count("k", k, 1)
-    return give(probability("alpha", alpha) * geometric_sum(alpha, n) / n)
-
-
 def wasted_drafts_iid(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
     """Return k - E[L], drafted tokens thrown away per serial round (theory note 1.4).
 
@@ -191,98 +244,3 @@ def batch_min_length_iid(alpha: ArrayLike, k: ArrayLike, n_seqs: ArrayLike) -> F
     """
     batch = count("n_seqs", n_seqs, 1)
     return geometric_sum(probability("alpha", alpha) ** batch, count("k", k) + 1)
-
-
-def acceptance_length_markov_rounds(
-    after_rejection: ArrayLike, after_full: ArrayLike, later: ArrayLike
-) -> FloatArray:
-    """Return E[N] when the first draft's rate depends on the previous round (theory note 2.2a).
-
-    Parameters
-    ----------
-    after_rejection, after_full
-        P(first draft accepted | previous round had a rejection / was fully accepted).
-    later
-        Shape (k - 1,): P(draft j accepted | draft j-1 accepted), j = 2..k; empty for k = 1.
-
-    Examples
-    --------
-    >>> round(float(acceptance_length_markov_rounds(0.55, 0.85, [0.8, 0.8, 0.8])), 6)
-    2.918242
-    """
-    r, f = probability("after_rejection", after_rejection), probability("after_full", after_full)
-    reach = np.cumprod(_rates(later), axis=-1)
-    all_later = reach[..., -1] if reach.shape[-1] else np.float64(1.0)
-    never_ends = 1.0 - (f - r) * all_later
-    if np.any(never_ends <= 0.0):
-        raise InputError(
-            "after_rejection is 0 and after a full round everything is accepted",
-            expected="a chain that leaves both states",
-        )
-    full = r * all_later / never_ends
-    return give(1.0 + ((1.0 - full) * r + full * f) * (1.0 + reach.sum(axis=-1)))
-
-
-def acceptance_length_markov(
-    after_accept: ArrayLike, after_reject: ArrayLike, k: ArrayLike
-) -> FloatArray:
-    """Return E[N] of serial rounds when acceptance is a Markov chain over output positions.
-
-    A round that follows a rejection starts after a 0; one that follows a full acceptance starts
-    after the bonus position, whose own bit was never tested and is 1 with ``after_accept``.
-    Between two rejected rounds that is the chain of :func:`acceptance_length_markov_rounds`
-    with r = a0, later = a1 and f = a1*a1 + (1-a1)*a0 (own derivation).
-
-    Parameters
-    ----------
-    after_accept, after_reject
-        a1 = P(bit 1 | previous bit 1) and a0 = P(bit 1 | previous bit 0).
-    k
-        Drafted tokens, >= 1.
-
-    Examples
-    --------
-    >>> round(float(acceptance_length_markov(0.8, 0.8, 4)), 10)  # no memory: the i.i.d. value
-    3.3616
-    """
-    a1, a0 = probability("after_accept", after_accept), probability("after_reject", after_reject)
-    n = count("k", k, 1)
-    after_full = a1 * a1 + (1.0 - a1) * a0
-    all_later = 1.0 - one_minus_power(a1, n - 1)
-    never_ends = 1.0 - (after_full - a0) * all_later
-    if np.any(never_ends <= 0.0):
-        raise InputError("after_accept is 1 and after_reject is 0", expected="a chain that mixes")
-    full = a0 * all_later / never_ends
-    return give(1.0 + ((1.0 - full) * a0 + full * after_full) * geometric_sum(a1, n))
-
-
-def acceptance_length_beta(a: ArrayLike, b: ArrayLike, k: int) -> FloatArray:
-    """Return E[N] with one alpha per round, alpha ~ Beta(a, b) (theory note 2.2b).
-
-    Parameters
-    ----------
-    a, b
-        Shape parameters, > 0.
-    k
-        Drafted tokens, >= 0.
-
-    Examples
-    --------
-    >>> round(float(acceptance_length_beta(4.0, 1.0, 5)), 7)
-    3.9825397
-    """
-    shape_a, shape_b = positive("a", a), positive("b", b)
-    i = np.arange(one_count("k", k))
-    ratio = (shape_a[..., None] + i) / (shape_a[..., None] + shape_b[..., None] + i)
-    return acceptance_length_position(ratio)
-
-
-def pooled_acceptance_length(lengths: ArrayLike) -> FloatArray:
-    """Return tokens/rounds pooled over equally long requests: the harmonic mean (note 2.2c).
-
-    Examples
-    --------
-    >>> round(float(pooled_acceptance_length([1.9375, 4.0951])), 7)
-    2.6304599
-    """
-    return give(1.0 / np.mean(1.0 / positive("lengths", lengths)))
