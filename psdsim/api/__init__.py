@@ -1,7 +1,7 @@
 """The Python interface: simulate, compare with theory beside it, validate."""
 
 from psdsim.api.compare import compare
-from psdsim.api.validate import Validation, validate
+from psdsim.api.validate import Validation, all_checks, validate
 from psdsim.run import (
     Basis,
     Comparison,
@@ -18,6 +18,7 @@ __all__ = [
     "SimulationResult",
     "Targets",
     "Validation",
+    "all_checks",
     "breaking_rate",
     "compare",
     "simulate",

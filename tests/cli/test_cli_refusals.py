@@ -206,7 +206,7 @@ def test_timeline_and_predict_and_validate_and_init(capsys, tmp_path):
     refused(capsys, ["timeline", "--steps", "0"], "--steps")
     refused(capsys, ["predict", "--schedule", "ar,sd"], "--schedule", "2 schedules")
     refused(capsys, ["validate", "--mutation", "beta"], "--mutation", "'beta'")
-    refused(capsys, ["validate", "--seq-steps", "10"], "seq-steps")
+    refused(capsys, ["validate", "--families", "jiter"], "--families", "did you mean 'jitter'")
     existing = tmp_path / "mine.yaml"
     existing.write_text("mine")
     refused(capsys, ["init", existing], "the file exists", "--force")

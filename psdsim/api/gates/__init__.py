@@ -1,0 +1,26 @@
+"""Where simulation and closed form must agree: families of checks, each with its own theory."""
+
+from psdsim.api.gates.acceptance import AcceptanceCell, acceptance_cells
+from psdsim.api.gates.finite import FiniteCell, finite_cells
+from psdsim.api.gates.jitter import JitterCell, jitter_cells
+from psdsim.api.gates.makespan import MakespanCell, makespan_cells
+from psdsim.api.gates.rows import LIMIT, P_LIMIT, Mutation, Row
+from psdsim.api.gates.steady import GridCell, default_grid, theory
+
+__all__ = [
+    "LIMIT",
+    "P_LIMIT",
+    "AcceptanceCell",
+    "FiniteCell",
+    "GridCell",
+    "JitterCell",
+    "MakespanCell",
+    "Mutation",
+    "Row",
+    "acceptance_cells",
+    "default_grid",
+    "finite_cells",
+    "jitter_cells",
+    "makespan_cells",
+    "theory",
+]
