@@ -13,7 +13,7 @@ PYTEST_ARGS = -n 2 --dist loadfile
 DEV = $(VENV)/installed-dev
 NOTEBOOKS = $(VENV)/installed-notebooks
 
-.PHONY: help demo test lint types bench notebook clean
+.PHONY: help demo test lint types bench figures notebook clean
 
 help:
 	@echo 'make demo       compare the schedules of the built-in scenario, draw a timeline (into $(OUT)/)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make lint       check style and formatting (ruff)'
 	@echo 'make types      check types (mypy, strict)'
 	@echo 'make bench      run the benchmarks: wall times, which no test asserts'
+	@echo 'make figures    compute and draw the figures (into figures/out/)'
 	@echo 'make notebook   execute the notebooks (into $(OUT)/notebooks/)'
 	@echo 'make clean      remove $(OUT)/, caches and build outputs; $(VENV) stays'
 	@echo
@@ -62,6 +63,12 @@ bench: $(DEV)
 	  echo 'make bench: there is no benchmarks/bench_*.py to run.' >&2; exit 1; }
 	@for script in benchmarks/bench_*.py; do \
 	  echo "$$script"; $(BIN)/python "$$script" || exit 1; \
+	done
+
+figures: $(DEV)
+	@for script in figures/[a-z]*.py; do \
+	  name=$$(basename "$$script" .py); \
+	  [ "$$name" = style ] || $(BIN)/python -m "figures.$$name" || exit 1; \
 	done
 
 notebook: $(NOTEBOOKS)

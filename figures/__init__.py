@@ -1,0 +1,1 @@
+"""Figures: one script each, `compute(quick) -> DataFrame` and `draw(frame) -> Figure`."""
