@@ -80,7 +80,7 @@ class AcceptanceModel(BaseModel):
         Returns
         -------
         numpy.ndarray
-            Shape (k,), in [0, 1]. A position that is never reached has rate 0.
+            Shape (k,), in [0, 1]. The rate of a position that is never reached has no effect.
 
         Raises
         ------
@@ -156,6 +156,32 @@ class AcceptanceModel(BaseModel):
             Shape (size,), int64, in 0..k.
         """
         return invert(self.pmf(k), rng.random(checked_size(size)))
+
+    def sample_requests(
+        self, k: int, n_requests: int, n_rounds: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Draw successive rounds of many requests, with what the rounds of one share.
+
+        Requests are independent of each other. Each column follows `pmf`.
+
+        Parameters
+        ----------
+        k
+            Drafted tokens per round, >= 0.
+        n_requests, n_rounds
+            Requests to draw and rounds of each, >= 0.
+        rng
+            Source of randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n_requests, n_rounds), int64, in 0..k.
+        """
+        out = np.empty((checked_size(n_requests), checked_size(n_rounds)), dtype=np.int64)
+        for row in out:
+            row[:] = self.sample(k, n_rounds, rng)
+        return out
 
 
 class TapeModel(AcceptanceModel):

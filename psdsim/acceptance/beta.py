@@ -9,11 +9,12 @@ from pydantic import Field, model_validator
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import betaincinv
 
-from psdsim.acceptance.base import TapeModel
+from psdsim.acceptance.base import TapeModel, checked_size
 from psdsim.acceptance.fields import Positive, Probability, check_draft_length
 from psdsim.acceptance.law import BoolArray, FloatArray, IntArray
 
 _NODES = 200
+_LEAST, _MOST = 1e-12, 1e12  # shape parameters that float arithmetic can resolve
 
 
 class BetaAcceptance(TapeModel):
@@ -49,6 +50,12 @@ class BetaAcceptance(TapeModel):
             raise ValueError("expected a and b, or mean and concentration")
         if moments and self.mean in (0.0, 1.0):
             raise ValueError(f"mean is {self.mean:g}; expected a number strictly between 0 and 1")
+        for name, value in zip("ab", self.shape, strict=True):
+            if not _LEAST <= value <= _MOST:
+                raise ValueError(
+                    f"the shape parameter {name} is {value:g}; expected {_LEAST:g} to {_MOST:g} "
+                    "(beyond that requests are all alike or all of rate 0 or 1)"
+                )
         return self
 
     @property
@@ -79,9 +86,19 @@ class BetaAcceptance(TapeModel):
     def sample(self, k: int, size: int, rng: np.random.Generator) -> IntArray:
         """Draw one round of each of ``size`` requests, shape (size,), independent of each other.
 
-        Rounds of one request share its rate; those are what `accept_bits` gives.
+        Rounds of one request share its rate: see `sample_requests`.
         """
         return super().sample(k, size, rng)
+
+    def sample_requests(
+        self, k: int, n_requests: int, n_rounds: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Draw a rate for each request and rounds at it, shape (n_requests, n_rounds)."""
+        check_draft_length(k)
+        shape = (checked_size(n_requests), checked_size(n_rounds))
+        alpha = rng.beta(*self.shape, size=shape[0])
+        accepted = rng.random((*shape, k)) < alpha[:, None, None]
+        return np.asarray(np.cumprod(accepted, axis=-1, dtype=np.int64).sum(axis=-1))
 
     def accept_bits(self, u: FloatArray, row_start: IntArray, request_u: FloatArray) -> BoolArray:
         """Compare each position with its request's own rate."""

@@ -11,16 +11,24 @@ from psdsim.acceptance.fields import check_draft_length
 from psdsim.acceptance.law import FloatArray
 from psdsim.errors import InputError
 
+MOST_ROUNDS = 2**53
+"""Rounds in a histogram beyond which a float no longer holds every count."""
+
 
 def _counts(counts: Sequence[int] | npt.ArrayLike) -> FloatArray:
-    values = np.asarray(counts)
-    whole = values.ndim == 1 and values.size > 0 and np.issubdtype(values.dtype, np.integer)
-    if not whole or values.min() < 0 or values.sum() == 0:
+    try:
+        given = np.asarray(counts)
+    except ValueError:  # rows of unequal length
+        given = np.zeros(0)
+    whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
+    # As floats, because a sum of large whole numbers would wrap around.
+    values = given.astype(np.float64) if whole else np.zeros(1)
+    if values.min() < 0.0 or not 0.0 < values.sum() <= MOST_ROUNDS:
         raise InputError(
-            f"the histogram of accepted drafts is {values.tolist()}",
+            f"the histogram of accepted drafts is {counts!r}",
             expected="whole counts of at least 0 for 0, 1, ..., k accepted drafts, not all 0",
         )
-    return values.astype(np.float64)
+    return values
 
 
 def unconditional_from_histogram(counts: Sequence[int] | npt.ArrayLike) -> FloatArray:

@@ -12,7 +12,7 @@ from psdsim.errors import InputError
 
 def _no_bool(value: object) -> object:
     # True would otherwise pass silently as the number 1.
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         raise ValueError(f"{value} is a truth value where a number is expected")
     return value
 

@@ -164,6 +164,7 @@ class MarkovRoundsAcceptance(AcceptanceModel):
 
     def sample(self, k: int, size: int, rng: np.random.Generator) -> IntArray:
         """Draw successive rounds with their memory, shape (size,)."""
+        self.check_k(k)
         size = checked_size(size)
         if k == 0:
             return np.zeros(size, dtype=np.int64)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from psdsim.acceptance.base import UNPAIRED, AcceptanceModel, JudgedBy, extension_note
 from psdsim.acceptance.convert import conditional_from_unconditional
-from psdsim.acceptance.counts import unconditional_from_histogram
+from psdsim.acceptance.counts import MOST_ROUNDS, unconditional_from_histogram
 from psdsim.acceptance.fields import Count, Probability
 from psdsim.acceptance.law import FloatArray
 from psdsim.errors import InputError
@@ -105,6 +105,8 @@ class HistogramAcceptance(_ByPosition):
     def _not_empty(self) -> Self:
         if not sum(self.counts):
             raise ValueError("all counts are 0")
+        if sum(self.counts) > MOST_ROUNDS:
+            raise ValueError(f"the counts sum to {sum(self.counts):.3g}; expected at most 2^53")
         return self
 
     def _measured(self) -> FloatArray:

@@ -91,10 +91,13 @@ class Replay(AcceptanceModel):
         return conditional_from_unconditional(unconditional_from_histogram(counts))
 
     def notes(self, k: int) -> list[str]:
-        """Say what a replay binds."""
+        """Say what a replay binds, and that runs are not paired."""
         self.check_k(k)
         what = f"{len(self.rounds)} recorded requests" if self.rounds else f"the file {self.path}"
-        return [f"acceptance replays {what} at k={self.k}"]
+        return [
+            f"acceptance replays {what} at k={self.k}, from the first again where a run has more: "
+            "it speaks of the recorded schedule alone, so schedules are not paired"
+        ]
 
 
 def _problem(rounds: tuple[tuple[int, ...], ...], k: int) -> str | None:

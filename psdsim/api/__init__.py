@@ -1,6 +1,7 @@
 """The Python interface: simulate, compare with theory beside it, validate."""
 
 from psdsim.api.compare import compare
+from psdsim.api.formulas import theory_table
 from psdsim.api.validate import Validation, all_checks, validate
 from psdsim.run import (
     Basis,
@@ -23,5 +24,6 @@ __all__ = [
     "compare",
     "simulate",
     "sweep_rates",
+    "theory_table",
     "validate",
 ]

@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from psdsim.cli import compare, init, predict, schedules, timeline, validate
+from psdsim.cli import compare, init, predict, schedules, theory, timeline, validate
 from psdsim.errors import InputError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("compare")(compare.compare_command)
 app.command("predict")(predict.predict_command)
 app.command("timeline")(timeline.timeline_command)
+app.command("theory")(theory.theory_command)
 app.command("validate")(validate.validate_command)
 app.command("schedules")(schedules.schedules_command)
 app.command("init")(init.init_command)

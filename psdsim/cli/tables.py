@@ -33,13 +33,15 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:+.1f}%"
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a plain-text table, first column left, others right aligned."""
+def aligned(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)
+) -> str:
+    """Return a plain-text table; the columns named in `left` are left aligned, others right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = []
     for row in (header, *rows):
         cells = [
-            text.ljust(width) if i == 0 else text.rjust(width)
+            text.ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -1,0 +1,146 @@
+"""The formulas by name: equation, assumptions, source, and how to evaluate one on a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psdsim.acceptance import AcceptanceModel
+from psdsim.errors import InputError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a deployment gives to the formulas.
+
+    Parameters
+    ----------
+    acceptance
+        The acceptance model; None without drafting.
+    k
+        Drafted tokens per round.
+    n_seqs
+        Requests verified per step.
+    draft_forward_s, draft_phase_s
+        One draft forward, and k of them, at the full batch, s.
+    decode_s, verify_s
+        A target pass of plain decoding, and one over k+1 rows a request, s.
+    half_draft_s, half_verify_s
+        Phases of half the batch, s.
+    overhead_s, sync_s
+        Fixed costs of a step and of a barrier, s.
+    draft_cv, verify_cv
+        Jitter of the phases.
+    n_target_gpus, n_draft_gpus
+        GPUs.
+    n_tokens
+        Mean tokens decoded per request.
+    n_replicas
+        Copies of the deployment.
+    arrival_rate
+        Requests/s; None unless arrivals are open.
+    """
+
+    acceptance: AcceptanceModel | None
+    k: int
+    n_seqs: float
+    draft_forward_s: float
+    draft_phase_s: float
+    decode_s: float
+    verify_s: float
+    half_draft_s: float
+    half_verify_s: float
+    overhead_s: float
+    sync_s: float
+    draft_cv: float
+    verify_cv: float
+    n_target_gpus: int
+    n_draft_gpus: int
+    n_tokens: int
+    n_replicas: int = 1
+    arrival_rate: float | None = None
+
+    @property
+    def model(self) -> AcceptanceModel:
+        """The acceptance model, or `NotApplicable`."""
+        if self.acceptance is None or self.k == 0:
+            raise NotApplicable("nothing is drafted")
+        return self.acceptance
+
+    @property
+    def alpha(self) -> float:
+        """The i.i.d. rate, or `NotApplicable` where acceptance isn't i.i.d."""
+        alpha = getattr(self.model, "alpha", None)
+        if alpha is None:
+            raise NotApplicable(f"needs i.i.d. acceptance, not {getattr(self.model, 'kind', '?')}")
+        return float(alpha)
+
+    @property
+    def draft_cost_ratio(self) -> float:
+        """One draft forward / one plain target pass (Leviathan's c)."""
+        return self.draft_forward_s / self.decode_s
+
+
+class NotApplicable(InputError):  # noqa: N818 (an answer of the catalogue, not a mistake)
+    """An assumption of the formula doesn't hold on this deployment."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One entry of the catalogue.
+
+    Parameters
+    ----------
+    name
+        For ``--explain``.
+    symbol
+        Short, for tables.
+    meaning
+        What the value is, with its unit.
+    equation
+        Plain text.
+    assumptions
+        What it takes for granted.
+    source
+        Paper or note with equation number.
+    evaluate
+        Its value on a deployment; raises an `InputError` where an assumption breaks.
+    """
+
+    name: str
+    symbol: str
+    meaning: str
+    equation: str
+    assumptions: tuple[str, ...]
+    source: str
+    evaluate: Callable[[Inputs], float]
+
+
+def all_formulas() -> dict[str, Formula]:
+    """Return every formula of the catalogue by name, in the order of the sections."""
+    from analysis.catalogue_entries import FORMULAS
+
+    return {formula.name: formula for formula in FORMULAS}
+
+
+def formula(name: str) -> Formula:
+    """Return one formula.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If the name is unknown; the nearest one is named.
+
+    Examples
+    --------
+    >>> formula("speedup").symbol
+    'S'
+    """
+    known = all_formulas()
+    if name not in known:
+        raise InputError(
+            f"there is no formula '{name}'{did_you_mean(name, known)}",
+            expected="one of " + ", ".join(known),
+            where="--explain",
+        )
+    return known[name]
