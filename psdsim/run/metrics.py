@@ -99,10 +99,12 @@ def run_metrics(
         "imbalance": _ratio(t.imbalance_sum, t.paired_seqs),
         "saturated": open_loop and is_saturated(r),
     }
-    return metrics | _steady(run.steps, capacity, span_s)
+    return metrics | _steady(run.steps, capacity, open_loop, span_s)
 
 
-def _steady(steps: dict[str, NDArray[Any]], capacity: int, span_s: float) -> dict[str, Any]:
+def _steady(
+    steps: dict[str, NDArray[Any]], capacity: int, open_loop: bool, span_s: float
+) -> dict[str, Any]:
     """Return what only holds before the tail; None throughout where no steps were kept."""
     if not steps["kind"].size:
         names = ("decode_throughput", "mean_step_time_s", "mean_draft_time_s")
@@ -112,7 +114,9 @@ def _steady(steps: dict[str, NDArray[Any]], capacity: int, span_s: float) -> dic
     replicas = np.unique(steps["replica"])
     for replica in replicas:
         own = steps["replica"] == replica
-        mask = decode_window({name: column[own] for name, column in steps.items()}, capacity)
+        mask = decode_window(
+            {name: column[own] for name, column in steps.items()}, capacity, open_loop
+        )
         window[np.flatnonzero(own)[mask]] = True
         tail_s += span_s - (float(steps["end_s"][own][mask][-1]) if mask.any() else span_s)
     s = {name: column[window] for name, column in steps.items()}
