@@ -10,6 +10,7 @@ import pytest
 from psdsim.api.gates import (
     LIMIT,
     AcceptanceCell,
+    BarrierCell,
     FiniteCell,
     JitterCell,
     MakespanCell,
@@ -49,7 +50,7 @@ def test_p_values_are_spread(family):
 
 
 def test_two_hundred_comparisons_in_all():
-    n_rows = {"steady": 64, "acceptance": 40, "jitter": 28, "makespan": 29}
+    n_rows = {"steady": 64, "acceptance": 40, "jitter": 28, "makespan": 35}
     for name, n in n_rows.items():
         assert len(all_checks([name])) == n
     # Finite cells of chain rounds give three or four rows each.
@@ -67,6 +68,7 @@ CONVICTED = [
     (FiniteCell("pearl", 0.8, 5, 128), "k+1"),
     (MakespanCell("minedraft", 4, 0.0625, 9), "sync"),
     (MakespanCell("sd", 4, 0.125, 9), "k+1"),
+    (BarrierCell(0.3, 0.07), "sync"),
 ]
 
 

@@ -3,7 +3,7 @@
 from psdsim.api.gates.acceptance import AcceptanceCell, acceptance_cells
 from psdsim.api.gates.finite import FiniteCell, finite_cells
 from psdsim.api.gates.jitter import JitterCell, jitter_cells
-from psdsim.api.gates.makespan import MakespanCell, makespan_cells
+from psdsim.api.gates.makespan import BarrierCell, MakespanCell, makespan_cells
 from psdsim.api.gates.rows import LIMIT, P_LIMIT, Mutation, Row
 from psdsim.api.gates.steady import GridCell, default_grid, theory
 
@@ -11,6 +11,7 @@ __all__ = [
     "LIMIT",
     "P_LIMIT",
     "AcceptanceCell",
+    "BarrierCell",
     "FiniteCell",
     "GridCell",
     "JitterCell",

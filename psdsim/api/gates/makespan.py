@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from psdsim.api.gates.rows import Mutation, Row, exact_row
+from psdsim.api.gates.rows import Mutation, Row, exact_row, sum_row
 from psdsim.engine import simulate_run
 from psdsim.run.prepare import prepare
 from psdsim.scenario import Scenario
@@ -80,11 +80,63 @@ class MakespanCell:
         return [exact_row(self, name, "makespan (s)", decoding, theory)]
 
 
-def makespan_cells() -> list[MakespanCell]:
+@dataclass(frozen=True)
+class BarrierCell:
+    """MineDraft under jitter against the recursion without a barrier: equal on every path.
+
+    Parameters
+    ----------
+    cv
+        Coefficient of variation of both phases.
+    forward_s
+        One draft forward, s.
+    """
+
+    cv: float
+    forward_s: float
+    schedule: str = "minedraft"
+
+    family = "makespan"
+
+    def check(self, seed: int, mutation: Mutation = "none") -> list[Row]:
+        """Simulate two full halves and redo the run from its recorded pass times."""
+        from analysis.recursion import makespan_without_barrier
+
+        k, n_seqs = 4, 4
+        scenario = Scenario.builtin(
+            {
+                "acceptance": {"kind": "iid", "alpha": 1.0},
+                "step_time": {
+                    "target": {"kind": "constant", "time_s": _VERIFY_S},
+                    "draft": {"kind": "constant", "time_s": self.forward_s},
+                    "jitter_cv": self.cv,
+                },
+                "workload": {
+                    "kind": "batch", "n_requests": 2 * n_seqs, "prompt_tokens": 1,
+                    "output_tokens": 1 + 200 * (k + 1),
+                },
+                "engine": {"max_num_seqs": n_seqs, "kv_blocks": "unlimited"},
+                "assumed": {},
+            }
+        )  # fmt: skip
+        raw = simulate_run(prepare(scenario, self.schedule, k, seed=seed))
+        steps = raw.steps
+        draft = steps["draft_time_s"][steps["draft_group"] >= 0]
+        verify = steps["verify_time_s"][steps["verify_group"] >= 0]
+        decoding = raw.makespan_s - float(raw.requests["first_token_s"].max())
+        # One group less is another system: the check must notice it.
+        n_groups = 1 if mutation == "sync" else 2
+        theory = makespan_without_barrier(draft, verify, n_groups)
+        name = f"minedraft no barrier cv={self.cv:g} forward={self.forward_s:g}"
+        return [sum_row(self, name, "makespan (s)", decoding, theory)]
+
+
+def makespan_cells() -> list[MakespanCell | BarrierCell]:
     """Return the cells: drafting shorter than, as long as and longer than verifying."""
-    cells = [MakespanCell("ar", 0, 0.0625, n) for n in (1, 7)]
+    cells: list[MakespanCell | BarrierCell] = [MakespanCell("ar", 0, 0.0625, n) for n in (1, 7)]
     for schedule, forward_s, n in itertools.product(
         ("sd", "minedraft", "pearl"), (0.03125, 0.0625, 0.125), (1, 2, 9)
     ):
         cells.append(MakespanCell(schedule, 4, forward_s, n))
+    cells += [BarrierCell(cv, forward_s) for cv in (0.0, 0.3, 1.0) for forward_s in (0.03, 0.07)]
     return cells

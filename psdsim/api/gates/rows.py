@@ -109,6 +109,13 @@ def exact_row(check: Any, name: str, what: str, simulated: float, theory: float)
     return row
 
 
+def sum_row(check: Any, name: str, what: str, simulated: float, theory: float) -> Row:
+    """Return the row of a sum of floating-point times, which must be equal but for rounding."""
+    row = mean_row(check, name, what, _estimate(simulated, 0.0, 1), theory)
+    row["verdict"] = "agrees" if abs(row["error"]) < 1e-12 else "DISAGREES"
+    return row
+
+
 def _estimate(mean: float, error: float, n: int) -> Estimate:
     return Estimate(mean, error, mean - error, mean + error, n)
 
