@@ -17,6 +17,7 @@ from psdsim.cli.options import (
     parse_ks,
     parse_schedules,
     progress_bar,
+    terminal_width,
 )
 from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
 
@@ -52,7 +53,8 @@ def compare_command(
             basis=held, seed=seed, replications=replications, processes=processes,
             progress=progress,
         )  # fmt: skip
-    table = comparison_text(result) + "\n"
+    table = comparison_text(result, terminal_width()) + "\n"
+
     if kind == "json":
         text = to_json(
             {

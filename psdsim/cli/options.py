@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,5 +105,10 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
         return
     columns = (TextColumn(text), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"))
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(text, total=None)
+        task = bar.add_task(text, total=1)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that stdout is, or None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -49,15 +49,42 @@ def aligned(
     return "\n".join(lines)
 
 
-def comparison_text(result: Comparison) -> str:
-    """Return a comparison as text."""
+def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """Return a table no wider than `width`: what doesn't fit goes into further tables below.
+
+    Every part repeats the first column; None sets no limit.
+    """
+    text = aligned(header, rows)
+    if width is None or len(text.splitlines()[1]) <= width:
+        return text
+    parts, shown = [], [0]
+    for column in range(1, len(header)):
+        trial = aligned(*_columns(header, rows, [*shown, column]))
+        if len(trial.splitlines()[1]) > width and len(shown) > 1:
+            parts.append(aligned(*_columns(header, rows, shown)))
+            shown = [0]
+        shown = [*shown, column]
+    parts.append(aligned(*_columns(header, rows, shown)))
+    return "\n\n".join(parts)
+
+
+def _columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], chosen: Sequence[int]
+) -> tuple[list[str], list[list[str]]]:
+    return [header[i] for i in chosen], [[row[i] for i in chosen] for row in rows]
+
+
+def comparison_text(result: Comparison, width: int | None = None) -> str:
+    """Return a comparison as text, its tables no wider than `width` columns."""
     m = result.scenario.engine.max_num_seqs
+    plural = "" if result.n_replications == 1 else "s"
     basis = _BASIS[result.basis].format(m=m, m2=2 * m)
     head = (
         f"{result.scenario.name}: {_workload(result)}; basis {basis}; "
-        f"seed {result.seed}, {result.n_replications} replications\n"
+        f"seed {result.seed}, {result.n_replications} replication{plural}\n"
     )
-    parts = [head, _throughput(result), "", _latency(result), "", "Where the time went"]
+    parts = [head, _throughput(result, width), "", _latency(result, width), ""]
+    parts.append("Where the time went")
     parts += [f"  {_name(row)}: {row['why']}" for row in result.rows]
     parts += ["", _legend(result)]
     if result.notes:
@@ -78,7 +105,7 @@ def _name(row: dict[str, Any]) -> str:
     return row["schedule"] if not row["k"] else f"{row['schedule']} k={row['k']}"
 
 
-def _throughput(result: Comparison) -> str:
+def _throughput(result: Comparison, width: int | None) -> str:
     header = [
         "schedule", "tokens/s", "95% interval", "theory", "error", "decode err", "x AR", "x SD",
         "x best SD", "x SD same n", "x SD per GPU", "GPUs", "tok/s/GPU",
@@ -105,10 +132,10 @@ def _throughput(result: Comparison) -> str:
                 number(row["output_throughput_per_gpu"]),
             ]
         )
-    return aligned(header, rows)
+    return fitted(header, rows, width)
 
 
-def _latency(result: Comparison) -> str:
+def _latency(result: Comparison, width: int | None) -> str:
     header = [
         "latency (ms)", "ttft", "p99", "tpot", "p99", "itl", "p99", "e2el", "p99",
         "accept len", "accept rate", "step cost", "implied", "draft busy", "target busy",
@@ -127,7 +154,7 @@ def _latency(result: Comparison) -> str:
             f"{100 * row['target_utilization']:.0f}%",
         ]
         rows.append(cells)
-    return aligned(header, rows)
+    return fitted(header, rows, width)
 
 
 def _legend(result: Comparison) -> str:
