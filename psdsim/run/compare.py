@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +21,11 @@ from psdsim.run.cells import (
     run_task,
 )
 from psdsim.run.notes import assumed_notes
+from psdsim.run.paired import figure_intervals, ratio_interval, throughput_interval
 from psdsim.run.pool import run_all
 from psdsim.run.why import why
 from psdsim.scenario import Scenario
 from psdsim.schedules import schedule_class
-from psdsim.stats import t_interval
 
 # Below about this many output tokens in all, starting worker processes costs more than it gains.
 _WORTH_PROCESSES = 3_000_000
@@ -159,13 +158,16 @@ def _row(
     row |= {name: mean_of(outcomes, name) for name in outcomes[0].metrics}
     gpus = n_gpus(cls, scenario)
     row["n_gpus"] = gpus
-    row["output_throughput_ci"] = _interval(outcomes, is_deterministic(scenario, cell))
+    fixed = is_deterministic(scenario, cell)
+    row["output_throughput_ci"] = throughput_interval(outcomes, fixed)
+    row |= figure_intervals(outcomes, fixed)
     row["n_replications"] = len(outcomes)
     row["output_throughput_per_gpu"] = row["output_throughput"] / gpus
     ar = by_cell[Cell("ar", 0, basis)]
     sd = by_cell.get(Cell("sd", cell.k, basis)) if cell.k else ar
-    row["speedup_vs_ar"] = _speedup(cell, outcomes, "ar", ar, scenario, basis)
-    row["speedup_vs_sd"] = _speedup(cell, outcomes, "sd", sd, scenario, basis) if sd else None
+    for name, baseline in (("ar", ar), ("sd", sd)):
+        ratio, interval = _speedup(cell, outcomes, name, baseline or [], scenario, basis)
+        row[f"speedup_vs_{name}"], row[f"speedup_vs_{name}_ci"] = ratio, interval
     if sd:
         own = gpus / n_gpus(schedule_class("sd"), scenario)
         plain = _ratio_of_means(outcomes, sd)
@@ -183,21 +185,6 @@ def _row(
     return row
 
 
-def _interval(outcomes: list[Outcome], deterministic: bool) -> list[float] | None:
-    """Return the 95 % interval: over replications, else by batch means inside the one run."""
-    values = [outcome.metrics["output_throughput"] for outcome in outcomes]
-    if len(values) > 1:
-        e = t_interval(values)
-        return [e.low, e.high]
-    within = outcomes[0].within_run
-    if deterministic:
-        return [values[0], values[0]]
-    if math.isnan(within.standard_error):
-        return None
-    half = (within.high - within.low) / 2
-    return [values[0] - half, values[0] + half]
-
-
 def _ratio_of_means(outcomes: list[Outcome], baseline: list[Outcome]) -> float | None:
     own, base = mean_of(outcomes, "output_throughput"), mean_of(baseline, "output_throughput")
     return float(own / base) if own is not None and base else None
@@ -210,13 +197,18 @@ def _speedup(
     baseline: list[Outcome],
     scenario: Scenario,
     basis: Basis,
-) -> float | None:
-    """Return the ratio of mean throughputs; per GPU on the gpus basis."""
+) -> tuple[float | None, list[float] | None]:
+    """Return the ratio of mean throughputs and its interval; per GPU on the gpus basis."""
+    if not baseline:
+        return None, None
+    factor = 1.0
+    if basis is Basis.GPUS:
+        own = n_gpus(schedule_class(cell.schedule), scenario)
+        factor = n_gpus(schedule_class(name), scenario) / own
     ratio = _ratio_of_means(outcomes, baseline)
-    if ratio is None or basis is not Basis.GPUS:
-        return ratio
-    own = n_gpus(schedule_class(cell.schedule), scenario)
-    return ratio * n_gpus(schedule_class(name), scenario) / own
+    if ratio is None:
+        return None, None
+    return ratio * factor, ratio_interval(outcomes, baseline, factor)
 
 
 def _add_best_sd(

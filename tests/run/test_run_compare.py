@@ -150,3 +150,29 @@ def test_intervals_cover_the_truth(scenario):
     truth = np.mean([r["output_throughput"] for r in runs])
     hits = [r["output_throughput_ci"][0] <= truth <= r["output_throughput_ci"][1] for r in runs]
     assert sum(hits) >= 25
+
+
+def test_every_main_figure_has_an_interval(result):
+    for found in result.rows:
+        for name in ("p99_ttft_ms", "mean_tpot_ms", "speedup_vs_ar", "decode_throughput"):
+            if name == "speedup_vs_ar" and found["schedule"] == "ar":
+                continue
+            low, high = found[f"{name}_ci"]
+            assert low <= found[name] <= high, (found["schedule"], name)
+
+
+def test_pairing_makes_the_interval_of_a_speedup_narrow(scenario):
+    found = compare(scenario, ["minedraft"], 4, replications=5).rows[0]
+    low, high = found["output_throughput_ci"]
+    own = (high - low) / found["output_throughput"]
+    low, high = found["speedup_vs_sd_ci"]
+    paired = (high - low) / found["speedup_vs_sd"]
+    # Unpaired, the two errors would add: the ratio would be wider than either throughput.
+    assert paired < own * 1.2
+
+
+def test_decode_alone_agrees_where_a_closed_loop_does_not_fill_the_batch():
+    work = {"kind": "concurrency", "concurrency": 8, "n_requests": 120, "prompt_tokens": 64,
+            "output_tokens": 256}  # fmt: skip
+    for found in compare(Scenario.builtin({"workload": work}), k=4, replications=2).rows:
+        assert abs(found["decode_throughput_theory_error"]) < 0.01, found["schedule"]
