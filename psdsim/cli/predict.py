@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,8 +19,11 @@ from psdsim.cli.options import (
     parse_schedules,
     progress_bar,
 )
-from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
+from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_file, write_text
 from psdsim.errors import InputError
+
+if TYPE_CHECKING:
+    from psdsim.run import SimulationResult
 
 
 def predict_command(
@@ -34,6 +38,10 @@ def predict_command(
         str | None, typer.Option("--format", help="table, json or csv.", show_default=False)
     ] = None,
     output: Output = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Write step and request records of one run: .jsonl, .csv or .parquet."),
+    ] = None,
 ) -> None:
     """Predict throughput and latency of one schedule, with its closed form."""
     kind = choose_format(format_, output)
@@ -45,6 +53,12 @@ def predict_command(
             where="--schedule",
         )
     ks = parse_ks(str(k))
+    if records is not None and records.suffix not in {".jsonl", ".csv", ".parquet"}:
+        raise InputError(
+            f"'{records}' has the ending '{records.suffix}'",
+            expected=".jsonl (steps and requests), .csv or .parquet (steps)",
+            where="--records",
+        )
     held = parse_basis(basis)
     loaded = load_scenario(scenario, set_)
     from psdsim.api import compare
@@ -57,6 +71,10 @@ def predict_command(
             basis=held, seed=seed, replications=replications, progress=progress,
         )  # fmt: skip
     row = result.rows[0]
+    if records is not None:
+        from psdsim.run import simulate
+
+        _write_records(simulate(loaded, names[0], ks[0], seed=seed, basis=held), records)
     table = prediction_text(result) + "\n"
     if kind == "json":
         text = to_json(
@@ -75,3 +93,13 @@ def predict_command(
     write_text(output, text)
     typer.echo(table, nl=False)
     typer.echo(f"written: {output}", err=True)
+
+
+def _write_records(result: SimulationResult, path: Path) -> None:
+    if path.suffix == ".jsonl":
+        write_file(path, result.to_jsonl)
+    elif path.suffix == ".csv":
+        write_file(path, lambda part: result.steps.to_csv(part, index=False))
+    else:
+        write_file(path, lambda part: result.steps.to_parquet(part, index=False))
+    typer.echo(f"written: {path}", err=True)

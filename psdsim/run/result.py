@@ -13,6 +13,7 @@ import pandas as pd
 from psdsim.engine import RawRun
 from psdsim.errors import InputError
 from psdsim.records import Span, StepKind
+from psdsim.records.jsonl import to_lines
 from psdsim.run.basis import Basis
 from psdsim.run.metrics import run_metrics
 from psdsim.run.perfetto import to_chrome_trace
@@ -119,6 +120,20 @@ class SimulationResult:
             end_s=float(shown["end_s"].iloc[-1]),
             n_groups=schedule_class(self.schedule).n_groups,
         )
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write step and request records as JSON lines, a superset of MineDraft's trace."""
+        metadata = {
+            "scenario": self.scenario.to_dict(),
+            "schedule": self.schedule,
+            "k": self.k,
+            "basis": str(self.basis),
+            "seed": self.seed,
+            "replication": self.replication,
+        }
+        with Path(path).open("w", encoding="utf-8") as file:
+            for line in to_lines(metadata, self.raw.steps, self.raw.requests):
+                file.write(line + "\n")
 
     def to_perfetto(self, path: str | Path | None = None, *, until_s: float | None = None) -> str:
         """Return the timeline as Chrome trace JSON, and write it to `path` if one is given."""

@@ -209,3 +209,24 @@ def test_same_bytes_in_processes(capsys):
     one = call(capsys, *arguments, "--processes", "1")[1]
     two = call(capsys, *arguments, "--processes", "2")[1]
     assert one == two
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_records_of_a_run(capsys, tmp_path, ending):
+    import pandas as pd
+
+    from psdsim.records.jsonl import read_lines
+
+    path = tmp_path / f"run.{ending}"
+    arguments = ["predict", *SMALL, "--schedule", "sd", "--k", "2", "--replications", "1"]
+    code, _, err = call(capsys, *arguments, "--records", path)
+    assert code == 0
+    assert str(path) in err
+    if ending == "jsonl":
+        metadata, steps, requests = read_lines(path)
+        assert (metadata["schedule"], metadata["k"]) == ("sd", 2)
+        assert requests["output_tokens"].sum() == steps["n_emitted_tokens"].sum() == 256
+    else:
+        read = pd.read_csv if ending == "csv" else pd.read_parquet
+        assert read(path)["n_emitted_tokens"].sum() == 256
+    assert call(capsys, *arguments, "--records", tmp_path / "run.txt")[0] == 2
