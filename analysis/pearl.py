@@ -10,7 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis._checks import FloatArray, count, give, one_count, probability
+from analysis._checks import (
+    FloatArray,
+    IntArray,
+    count,
+    give,
+    give_counts,
+    nonnegative,
+    one_count,
+    positive,
+    probability,
+)
 from analysis.special import geometric_sum, one_minus_power
 
 
@@ -65,6 +75,122 @@ def tokens_per_step(
     """
     share = pre_verify_share(alpha, k, alpha_after_reject)
     return give(share + (1.0 - share) * geometric_sum(alpha, count("k", k, 1)))
+
+
+def tokens_per_step_no_pre_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
+    """Return R without pre-verify, 1 / [2 (1-a) + a^(k+1) (1-a)/(1-a^k)] (seed_systems 1.4).
+
+    After a rejection one step only drafts; the next tests k+1 positions, later ones k each
+    (the lossless variant). It can fall below 1, plain decoding's rate.
+
+    Parameters
+    ----------
+    alpha, k
+        As in `pre_verify_share`, i.i.d.
+
+    Examples
+    --------
+    >>> round(float(tokens_per_step_no_pre_verify(0.5, 3)), 4)
+    0.9655
+    """
+    a, n = probability("alpha", alpha), count("k", k, 1)
+    return give(1.0 / (2.0 * (1.0 - a) + a ** (n + 1) / geometric_sum(a, n)))
+
+
+def tokens_per_step_no_post_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
+    """Return R without post-verify, [1 + a (1-a^k)/(1-a)] / (1 + a) (seed_systems 1.4).
+
+    A pre-verify step gives one token; if it accepted, a pass over the k-1 others and the bonus
+    follows, beside which nothing useful is drafted.
+
+    Parameters
+    ----------
+    alpha, k
+        As in `pre_verify_share`, i.i.d.
+
+    Examples
+    --------
+    >>> round(float(tokens_per_step_no_post_verify(0.5, 3)), 4)
+    1.25
+    """
+    a = probability("alpha", alpha)
+    return give((1.0 + a * geometric_sum(a, count("k", k, 1))) / (1.0 + a))
+
+
+def speedup(
+    alpha: ArrayLike,
+    k: ArrayLike,
+    draft_cost_ratio: ArrayLike,
+    sync_ratio: ArrayLike = 0.0,
+) -> FloatArray:
+    """Return R / (max(k c, 1) + s): PEARL over plain decoding, with a fixed cost s per step.
+
+    Without s it is at least 1 where k c <= 1, and at most min(k, 1/c).
+
+    Parameters
+    ----------
+    alpha, k
+        As in `pre_verify_share`, i.i.d.
+    draft_cost_ratio, sync_ratio
+        One draft forward, and what a step costs besides, / one target pass, >= 0.
+
+    Examples
+    --------
+    >>> round(float(speedup(0.8, 5, 0.2)), 4), float(speedup(1.0, 4, 0.5))
+    (2.2832, 2.0)
+    """
+    n = count("k", k, 1)
+    longer = np.maximum(n * nonnegative("draft_cost_ratio", draft_cost_ratio), 1.0)
+    return give(tokens_per_step(alpha, n) / (longer + nonnegative("sync_ratio", sync_ratio)))
+
+
+def best_k(
+    alpha: ArrayLike,
+    draft_cost_ratio: ArrayLike,
+    sync_ratio: ArrayLike = 0.0,
+    *,
+    max_k: int = 64,
+) -> IntArray:
+    """Return the integer k in 1..max_k with the largest `speedup`.
+
+    Without a sync cost the best real k is 1/c for every alpha, as R rises and R/k falls with k;
+    so the best integer is its floor or its ceiling, not always the nearer one. A sync cost can
+    move it above (seed_systems 1.4).
+
+    Parameters
+    ----------
+    alpha, draft_cost_ratio, sync_ratio
+        As in `speedup`; the draft cost > 0.
+    max_k
+        Largest k considered, >= 1.
+
+    Examples
+    --------
+    >>> best_k([0.964, 0.5], 1 / 5.36).tolist()   # 5.36 rounds to 5
+    [6, 5]
+    """
+    a, c, s = np.broadcast_arrays(
+        probability("alpha", alpha),
+        positive("draft_cost_ratio", draft_cost_ratio),
+        nonnegative("sync_ratio", sync_ratio),
+    )
+    last = one_count("max_k", max_k, 1)
+    # R is concave in k, the time of a step convex: the first k that the next one does not beat.
+    best, going = np.ones(a.shape, dtype=np.int64), np.ones(a.shape, dtype=bool)
+    power, sum_k = a, np.ones(a.shape)
+    rate, time = np.ones(a.shape), np.maximum(c, 1.0) + s
+    for k in range(2, last + 1):
+        # L = 1 - a^k = (1-a) G leaves post-verify, a leaves pre-verify: R = (L + a G)/(L + a).
+        sum_k, power = sum_k + power, power * a
+        leave = (1.0 - a) * sum_k
+        total = np.where(leave + a > 0, leave + a, 1.0)
+        more, longer = (leave + a * sum_k) / total, np.maximum(k * c, 1.0) + s
+        going = going & (more * time > rate * longer)
+        if not going.any():
+            break
+        best += going
+        rate, time = more, longer
+    return give_counts(best)
 
 
 def discarded_per_step(alpha: ArrayLike, k: ArrayLike) -> FloatArray:

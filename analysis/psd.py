@@ -9,9 +9,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis._checks import FloatArray, IntArray, count, give, give_counts, nonnegative, positive
+from analysis import sd
+from analysis._checks import (
+    FloatArray,
+    IntArray,
+    between,
+    count,
+    give,
+    give_counts,
+    nonnegative,
+    one_count,
+    positive,
+    probability,
+)
+from analysis.psd_continuous import continuous_ratio as continuous_ratio
 from analysis.rounds import acceptance_length_iid
-from analysis.special import lambert_excess
 
 
 def step_time(
@@ -45,6 +57,36 @@ def speedup_over_sd(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatA
     """
     d, v = nonnegative("draft_time_s", draft_time_s), positive("verify_time_s", verify_time_s)
     return give((d + v) / np.maximum(d, v))
+
+
+def token_interval_ratio(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatArray:
+    """Return 2 max(D, V) / (D + V), a request's time between its rounds over SD's; at least 1.
+
+    A request is verified every second step, so its own latency does not halve; it never falls
+    (theory note 3.2.3). End-to-end gains come from shorter queues.
+
+    Examples
+    --------
+    >>> round(float(token_interval_ratio(10.0, 20.0)), 9)   # 40 / 30
+    1.333333333
+    """
+    return give(2.0 / np.asarray(speedup_over_sd(draft_time_s, verify_time_s)))
+
+
+def implied_phase_ratio(speedup_over_sd: ArrayLike) -> FloatArray:
+    """Return min(D, V) / max(D, V) that a measured same-size ratio implies: ratio - 1.
+
+    Parameters
+    ----------
+    speedup_over_sd
+        In [1, 2].
+
+    Examples
+    --------
+    >>> round(float(implied_phase_ratio(1.7568)), 4)
+    0.7568
+    """
+    return give(between("speedup_over_sd", speedup_over_sd, 1.0, 2.0) - 1.0)
 
 
 def speedup_per_gpu(
@@ -117,13 +159,70 @@ def best_k(
     >>> best_k([0.5, 0.9], 0.25).tolist()
     [4, 4]
     """
+    a, c, v = np.broadcast_arrays(
+        probability("alpha", alpha),
+        positive("draft_cost_ratio", draft_cost_ratio),
+        nonnegative("per_token_ratio", per_token_ratio),
+    )
+    # Tokens are concave and time is convex in k, so the first k that the next one does not beat
+    # is the best; no array of all k is needed.
+    best, tokens, reach = np.ones(a.shape, dtype=np.int64), 1.0 + a, a
+    time, going = np.maximum(c, 1.0 + 2.0 * v), np.ones(a.shape, dtype=bool)
+    for k in range(2, one_count("max_k", max_k, 1) + 1):
+        reach = reach * a
+        more, longer = tokens + reach, np.maximum(k * c, 1.0 + v * (k + 1))
+        going = going & (more * time > tokens * longer)
+        if not going.any():
+            break
+        best += going
+        tokens, time = more, longer
+    return give_counts(best)
+
+
+def last_hidden_k(
+    draft_cost_ratio: ArrayLike, verify_base_ratio: ArrayLike, per_draft_ratio: ArrayLike
+) -> FloatArray:
+    """Return V0 / (t_d - V1), up to which k t_d <= V0 + V1 k: drafting is hidden (note 3.2.9).
+
+    Infinite where each drafted token lengthens the verification by more than its own drafting.
+
+    Parameters
+    ----------
+    draft_cost_ratio
+        t_d, one draft forward, > 0, in any one unit of time.
+    verify_base_ratio, per_draft_ratio
+        V0 >= 0 and V1 >= 0 of a target pass V0 + V1 k, in the same unit.
+
+    Examples
+    --------
+    >>> last_hidden_k([0.25, 0.5], 1.0, [0.0, 0.5]).tolist()
+    [4.0, inf]
+    """
+    slack = positive("draft_cost_ratio", draft_cost_ratio) - nonnegative(
+        "per_draft_ratio", per_draft_ratio
+    )
+    base = nonnegative("verify_base_ratio", verify_base_ratio)
+    return give(np.where(slack > 0, base / np.where(slack > 0, slack, 1.0), np.inf))
+
+
+def ratio_at_best_k(
+    alpha: ArrayLike, draft_cost_ratio: ArrayLike, *, max_k: int = 64
+) -> FloatArray:
+    """Return PSD at its best k over the better of SD at its own best k and plain decoding.
+
+    Same requests verified per step, constant verify time. It is 2 exactly where SD's best k is
+    1/c, and less elsewhere (theory note 3.2.8).
+
+    Examples
+    --------
+    >>> round(float(ratio_at_best_k(0.8, 0.1)), 4)
+    1.8507
+    """
     c = positive("draft_cost_ratio", draft_cost_ratio)
-    v = nonnegative("per_token_ratio", per_token_ratio)
-    a, c, v = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), c, v)
-    k = np.arange(1, max_k + 1)
-    time = np.maximum(k * c[..., None], 1.0 + v[..., None] * (k + 1))
-    rate = acceptance_length_iid(a[..., None], k) / time
-    return give_counts(1 + np.argmax(rate, axis=-1))
+    k = best_k(alpha, c, max_k=max_k)
+    parallel = acceptance_length_iid(alpha, k) / np.maximum(k * c, 1.0)
+    # SD's best k is 0 where drafting does not pay, so plain decoding is among its choices.
+    return give(parallel / sd.speedup(alpha, sd.best_k(alpha, c, max_k=max_k), c))
 
 
 def makespan_deterministic(
@@ -146,27 +245,3 @@ def makespan_deterministic(
     o, s = nonnegative("overhead_s", overhead_s), nonnegative("sync_s", sync_s)
     d, v = nonnegative("draft_time_s", draft_time_s), nonnegative("verify_time_s", verify_time_s)
     return give((o + d + s) + (2 * n - 1) * step_time(d, v, o, s) + (o + v))
-
-
-def continuous_ratio(x: ArrayLike) -> FloatArray:
-    """Return R(x), SD time / PSD time when tokens accepted in drafting time t are 1 - exp(-at).
-
-    MineDraft's continuous theorem with x = aV (theory note 5): both schedules draft for the
-    best time, SD for t_S with 1 + x_S + x = exp(x_S), PSD for V, so that
-    R = (1 - exp(-x)) exp(x_S) / x. Its maximum is 2, at x = 1.2564, where SD's own best
-    drafting time is V; R goes to 1 on both sides.
-
-    Parameters
-    ----------
-    x
-        Acceptance rate times verify time, > 0.
-
-    Examples
-    --------
-    >>> round(float(continuous_ratio(1.2564312086)), 9)
-    2.0
-    """
-    value = positive("x", x)
-    # exp(x_S) = 1 + x_S + x; with w = 1 + x_S + x: w - ln w = 1 + x.
-    w = 1.0 + lambert_excess(value)
-    return give(-np.expm1(-value) * w / value)

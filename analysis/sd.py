@@ -16,9 +16,11 @@ from analysis._checks import (
     give,
     give_counts,
     nonnegative,
+    one_count,
     positive,
 )
-from analysis.rounds import acceptance_length_iid
+from analysis._kinds import AssumptionError, Bound
+from analysis.rounds import acceptance_length_iid, wasted_drafts_iid
 from analysis.special import lambert_excess
 
 
@@ -57,7 +59,19 @@ def break_even_alpha(draft_cost_ratio: ArrayLike) -> FloatArray:
 
 
 def best_k(alpha: ArrayLike, draft_cost_ratio: ArrayLike, *, max_k: int = 64) -> IntArray:
-    """Return the integer k in 0..max_k with the largest speedup, by direct search.
+    """Return the integer k in 0..max_k with the largest speedup, by the one-step rule.
+
+    Draft one more as long as its success probability alpha^(k+1) beats c S(k), the current rate
+    times its cost (theory note 1.3).
+
+    Parameters
+    ----------
+    alpha
+        In [0, 1].
+    draft_cost_ratio
+        One draft forward / one target pass, >= 0.
+    max_k
+        Largest k considered.
 
     Examples
     --------
@@ -67,9 +81,18 @@ def best_k(alpha: ArrayLike, draft_cost_ratio: ArrayLike, *, max_k: int = 64) ->
     a, c = np.broadcast_arrays(
         between("alpha", alpha, 0.0, 1.0), nonnegative("draft_cost_ratio", draft_cost_ratio)
     )
-    k = np.arange(max_k + 1)
-    found: IntArray = np.argmax(speedup(a[..., None], k, c[..., None]), axis=-1).astype(np.int64)
-    return give_counts(found)
+    # Tokens are concave and time is affine in k, so the first k that the next one does not beat
+    # is the best; no array of all k is needed, which keeps maps of a million points small.
+    best = np.zeros(a.shape, dtype=np.int64)
+    tokens, reach, going = np.ones(a.shape), np.ones(a.shape), np.ones(a.shape, dtype=bool)
+    for k in range(one_count("max_k", max_k)):
+        reach = reach * a
+        going = going & (reach * (1.0 + k * c) > c * tokens)
+        if not going.any():
+            break
+        best += going
+        tokens = tokens + reach
+    return give_counts(best)
 
 
 def best_k_continuous(alpha: ArrayLike, draft_cost_ratio: ArrayLike) -> FloatArray:
@@ -124,47 +147,87 @@ def throughput(n_seqs: ArrayLike, tokens_per_step: ArrayLike, step_time_s: Array
     return give(tokens / positive("step_time_s", step_time_s))
 
 
-def effective_cost_ratio(
-    n_seqs: ArrayLike,
-    *,
-    draft_base_s: float,
-    draft_per_seq_s: float,
-    target_base_s: float,
-    per_token_s: float,
+def operations_factor(
+    alpha: ArrayLike, k: ArrayLike, operations_ratio: ArrayLike = 0.0
 ) -> FloatArray:
-    """Return c_eff(B) = (d0 + (d1 + b) B) / (t0 + b B) for affine step times (note 2.5).
+    """Return (k c' + k + 1) / E[N], arithmetic per token over plain decoding's (Theorem 3.11).
 
-    With t_v = t0 + b B (k+1) and t_d = d0 + d1 B per forward, batched SD at B is `speedup` at
-    c_eff: all of Leviathan's results carry over.
+    Parameters
+    ----------
+    alpha, k
+        As in `speedup`.
+    operations_ratio
+        c', operations of a drafted token / of a target token, >= 0.
 
     Examples
     --------
-    >>> c = effective_cost_ratio([1, 128], draft_base_s=2.0, draft_per_seq_s=0.005,
-    ...                          target_base_s=20.0, per_token_s=0.05)
-    >>> [round(float(v), 8) for v in c]
-    [0.10249377, 0.34242424]
+    >>> round(float(operations_factor(0.8, 5, 0.05)), 7)
+    1.6940975
     """
-    n = positive("n_seqs", n_seqs)
-    top = draft_base_s + (draft_per_seq_s + per_token_s) * n
-    return give(top / (target_base_s + per_token_s * n))
+    n, ratio = count("k", k), nonnegative("operations_ratio", operations_ratio)
+    return give((n * ratio + n + 1.0) / acceptance_length_iid(alpha, n))
 
 
-def break_even_batch(
-    alpha: ArrayLike,
-    *,
-    draft_base_s: float,
-    draft_per_seq_s: float,
-    target_base_s: float,
-    per_token_s: float,
-) -> FloatArray:
-    """Return B* = (alpha t0 - d0) / (d1 + b (1 - alpha)): above it no k helps (note 2.5).
+def oracle_speedup(alpha: ArrayLike, draft_cost_ratio: ArrayLike) -> FloatArray:
+    """Return 1 / [(1 - alpha) + c alpha]: every round drafts exactly to its first miss.
+
+    Theory note 1.3 (own derivation there): a round drafts alpha/(1 - alpha) tokens on average, all
+    accepted, and emits 1/(1 - alpha). It is DSI's asymptote as well.
+
+    Raises
+    ------
+    AssumptionError
+        Where alpha is 1 and drafting is free: the round never ends.
 
     Examples
     --------
-    >>> round(float(break_even_batch(0.7, draft_base_s=2.0, draft_per_seq_s=0.005,
-    ...                              target_base_s=20.0, per_token_s=0.05)), 6)
-    600.0
+    >>> round(float(oracle_speedup(0.8, 0.1)), 8)
+    3.57142857
     """
     a = between("alpha", alpha, 0.0, 1.0)
-    bottom = draft_per_seq_s + per_token_s * (1.0 - a)
-    return give((a * target_base_s - draft_base_s) / bottom)
+    time = (1.0 - a) + nonnegative("draft_cost_ratio", draft_cost_ratio) * a
+    if np.any(time <= 0.0):
+        raise AssumptionError(
+            "alpha is 1 and drafting costs nothing", expected="a round that ends or costs time"
+        )
+    return give(1.0 / time)
+
+
+def speedup_bound(alpha: ArrayLike, k: ArrayLike, draft_cost_ratio: ArrayLike) -> Bound:
+    """Return min{1/(1 - alpha), (k + 1)/(k c + 1)}, which no i.i.d. speedup passes (note 1.3).
+
+    Examples
+    --------
+    >>> speedup_bound(0.5, 4, 0.0).value, speedup_bound(1.0, 4, 0.25).value
+    (2.0, 2.5)
+    """
+    a, n = between("alpha", alpha, 0.0, 1.0), count("k", k)
+    cost = nonnegative("draft_cost_ratio", draft_cost_ratio)
+    # At alpha = 1 only the second bound is left.
+    by_runs = 1.0 / np.where(a < 1.0, 1.0 - a, 1.0)
+    by_drafts = (n + 1.0) / (n * cost + 1.0)
+    value = np.where(a < 1.0, np.minimum(by_runs, by_drafts), by_drafts)
+    return Bound(float(value) if value.ndim == 0 else value, "upper")
+
+
+def wasted_drafts_per_token(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
+    """Return (k - E[L]) / E[N], drafted tokens thrown away per emitted token (theory note 1.4).
+
+    Examples
+    --------
+    >>> round(float(wasted_drafts_per_token(0.8, 4)), 5)
+    0.48739
+    """
+    return give(wasted_drafts_iid(alpha, k) / acceptance_length_iid(alpha, k))
+
+
+def target_busy_share(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatArray:
+    """Return V / (D + V), the share of time that the target works; the drafter has the rest.
+
+    Examples
+    --------
+    >>> float(target_busy_share(1.0, 3.0))
+    0.75
+    """
+    v = positive("verify_time_s", verify_time_s)
+    return give(v / (nonnegative("draft_time_s", draft_time_s) + v))

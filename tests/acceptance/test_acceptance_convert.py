@@ -122,6 +122,11 @@ def test_behind_a_rate_of_zero_nothing_is_reached() -> None:
         (lambda: unconditional_from_histogram([0, 0]), "not all 0"),
         (lambda: unconditional_from_histogram([1, -1]), "whole counts of at least 0"),
         (lambda: unconditional_from_histogram([1.5, 2.0]), "whole counts of at least 0"),
+        (lambda: unconditional_from_histogram([]), "whole counts of at least 0"),
+        (lambda: unconditional_from_histogram([[1, 2], [3, 4]]), "whole counts of at least 0"),
+        (lambda: unconditional_from_histogram(wrong([[1], [2, 3]])), "whole counts of at least 0"),
+        (lambda: unconditional_from_histogram(wrong([True, False])), "whole counts of at least 0"),
+        (lambda: unconditional_from_histogram([2**62] * 4), "4611686018427387904"),
         (lambda: alpha_from_histogram([3]), "whole number of at least 1"),
     ],
 )

@@ -82,12 +82,35 @@ def test_sample_follows_the_law(model: AcceptanceModel, k: int) -> None:
 
 
 @pytest.mark.parametrize("model, k", MODELS)
+def test_every_round_of_a_sampled_request_follows_the_law(model: AcceptanceModel, k: int) -> None:
+    drawn = model.sample_requests(k, 4000, 3, np.random.default_rng(23))
+    assert drawn.shape == (4000, 3)
+    assert drawn.dtype == np.int64
+    law = model.pmf(k)
+    used = law > 0.0
+    for column in drawn.T:
+        counts = np.bincount(column, minlength=k + 1)
+        assert counts[~used].sum() == 0
+        if used.sum() > 1:
+            expected = law[used] / law.sum() * 4000
+            assert stats.chisquare(counts[used], expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("model, k", MODELS)
 def test_sample_of_nothing_and_of_no_drafts(model: AcceptanceModel, k: int) -> None:
     rng = np.random.default_rng(0)
     assert model.sample(k, 0, rng).shape == (0,)
     assert model.sample(0, 5, rng).tolist() == [0] * 5
     with pytest.raises(ValueError, match="the sample size is -1"):
         model.sample(k, -1, rng)
+    with pytest.raises(ValueError, match="the draft length k is False"):
+        model.sample(False, 3, rng)
+    assert model.sample_requests(k, 0, 4, rng).shape == (0, 4)
+    assert model.sample_requests(k, 4, 0, rng).shape == (4, 0)
+    assert model.sample_requests(0, 2, 2, rng).tolist() == [[0, 0], [0, 0]]
+    for n_requests, n_rounds in ((-1, 2), (2, -1)):
+        with pytest.raises(ValueError, match="the sample size is -1"):
+            model.sample_requests(k, n_requests, n_rounds, rng)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +144,30 @@ def test_markov_between_rounds_numbers() -> None:  # T-22
     model = MarkovRoundsAcceptance(after_full=(f, p, p, p), otherwise=(r, p, p, p))
     assert model.acceptance_length(4) == pytest.approx(2.918242, abs=1e-6)
     assert model.pmf(4)[4] == pytest.approx(0.33270321, abs=1e-8)  # the share of full rounds
+
+
+@pytest.mark.parametrize(
+    "rates, after_rejection, after_full, length, full_share, iid_alpha, variance, iid_variance",
+    # Section 2.3 of the theory notes: four sets of measured traces, k = 5. Columns: conditional
+    # rates; first draft after a rejected and after a full round; predicted length and share of
+    # full rounds; alpha matched to the mean; Var(L) measured and i.i.d. (the table rounds them).
+    [((.667, .646, .636, .659, .629), .669, .748, 2.694, .1155, .6543, 2.839, 2.926),
+     ((.608, .641, .692, .749, .769), .568, .864, 2.642, .1570, .6471, 3.300, 2.864),
+     ((.605, .596, .647, .695, .729), .582, .787, 2.482, .1185, .6193, 2.864, 2.621),
+     ((.635, .627, .644, .664, .685), .625, .757, 2.590, .1176, .6383, 2.868, 2.787)],
+)  # fmt: skip
+def test_measured_traces(
+    rates: tuple[float, ...], after_rejection: float, after_full: float, length: float,
+    full_share: float, iid_alpha: float, variance: float, iid_variance: float,
+) -> None:  # fmt: skip
+    chain = MarkovRoundsAcceptance(
+        after_full=(after_full, *rates[1:]), otherwise=(after_rejection, *rates[1:])
+    )
+    assert chain.acceptance_length(5) == pytest.approx(length, abs=6e-4)
+    assert chain.pmf(5)[5] == pytest.approx(full_share, abs=6e-5)
+    table = PositionAcceptance(rates=rates, convention="conditional")
+    assert table.var_accepted(5) == pytest.approx(variance, abs=3e-3)
+    assert IidAcceptance(alpha=iid_alpha).var_accepted(5) == pytest.approx(iid_variance, abs=1e-3)
 
 
 def test_markov_between_rounds_equals_power_iteration_of_its_chain() -> None:

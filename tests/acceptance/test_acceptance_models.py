@@ -52,6 +52,7 @@ def test_kind_chooses_the_model_and_it_survives_a_round_trip(kind: str) -> None:
         JUDGED_BY[kind],
         JUDGED_BY[kind] == "tape",
     )
+    assert model.paired == (JUDGED_BY[kind] == "tape")
     assert ADAPTER.validate_json(ADAPTER.dump_json(model)) == model
     assert hash(model) == hash(ADAPTER.validate_python(VALID[kind]))
     with pytest.raises(ValidationError, match="frozen"):
@@ -69,6 +70,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("iid", {"alpha": -0.1}, "greater than or equal to 0"),
     ("iid", {"alpha": float("nan")}, "greater than or equal to 0"),
     ("iid", {"alpha": True}, "truth value"),
+    ("iid", {"alpha": np.bool_(True)}, "truth value"),
+    ("iid", {"alpha": float("inf")}, "finite|less than or equal to 1"),
     ("position", {"rates": []}, "at least 1 item"),
     ("position", {"rates": [0.5, True]}, "truth value"),
     ("position", {"convention": None}, "conditional"),
@@ -83,12 +86,15 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("histogram", {"counts": [0, 0]}, "all counts are 0"),
     ("histogram", {"counts": [1, -1]}, "greater than or equal to 0"),
     ("histogram", {"counts": [1, 0.5]}, "valid integer"),
+    ("histogram", {"counts": [2**62] * 4}, "sum to 1.84e.19; expected at most 2.53"),
     ("markov", {"after_accept": 1.0, "after_reject": 0.0}, "never leaves a state"),
     ("markov_rounds", {"after_full": [0.9, 0.8]}, "2 rates and otherwise 1"),
     ("beta", {"a": 1.0}, "expected a and b, or mean and concentration"),
     ("beta", {"concentration": None}, "expected a and b, or mean and concentration"),
     ("beta", {"mean": 1.0}, "strictly between 0 and 1"),
     ("beta", {"concentration": 0.0}, "greater than 0"),
+    ("beta", {"mean": 0.5, "concentration": 1e300}, "shape parameter a is 5e.299; expected 1e-12"),
+    ("beta", {"mean": 1e-320, "concentration": 1e-10}, "shape parameter a is 0; expected 1e-12"),
     ("replay", {"path": "x.json"}, "either path or rounds"),
     ("replay", {"rounds": None}, "either path or rounds"),
     ("replay", {"rounds": []}, "empty"),
@@ -186,6 +192,35 @@ def test_beta_note_names_both_mean_lengths() -> None:
     assert MarkovAcceptance(after_accept=0.5, after_reject=0.4).notes(3) == []
 
 
+def read_as_rates(curve: dict[int, float]) -> int:
+    """Check that rates can be built from acceptance lengths by k; return how far they reach."""
+    # A curve that falls or bends up (noise) can't be read as one table of rates.
+    steps = np.diff([1.0, *(curve[k] for k in sorted(curve))])
+    n = next((i for i in range(1, 8) if not 0 <= steps[i] <= steps[i - 1]), 8)
+    model = PositionAcceptance(rates=tuple(steps[:n]), convention="unconditional")
+    for k in range(1, n + 1):
+        assert model.acceptance_length(k) == pytest.approx(curve[k], abs=1e-12)
+        iid = MeanLengthAcceptance(length=curve[k], k=k, includes_bonus=True)
+        assert iid.acceptance_length(k) == pytest.approx(curve[k], abs=1e-12)
+    # Drafts fade with their position: i.i.d. solved at k=1 promises too much at k=3.
+    at_1 = MeanLengthAcceptance(length=curve[1], k=1, includes_bonus=True)
+    assert at_1.acceptance_length(3) > curve[3]
+    return n
+
+
+def test_golden_acceptance_lengths_of_one_model() -> None:
+    """Kimi-K2.5 with an EAGLE-3 drafter, thinking on, InferenceX run 28122195822."""
+    lengths = (1.83, 2.43, 2.88, 3.24, 3.46, 3.62, 3.71, 3.77)
+    curve = dict(enumerate(lengths, 1))
+    assert read_as_rates(curve) == 8
+    # The second difference by hand: (2.43 - 1.83) / (1.83 - 1).
+    rates = PositionAcceptance(rates=(0.83, 0.60), convention="unconditional").conditional_rates(2)
+    assert rates.tolist() == pytest.approx([0.83, 0.722891566], abs=1e-9)
+    # Read in the other convention, the same numbers mean something else.
+    wrong = PositionAcceptance(rates=(0.83, 0.60), convention="conditional")
+    assert wrong.acceptance_length(2) == pytest.approx(1 + 0.83 + 0.83 * 0.60)
+
+
 def test_golden_acceptance_lengths_that_people_publish() -> None:
     """Acceptance length by k (bonus counted), one file a model, of the InferenceX repository.
 
@@ -204,20 +239,7 @@ def test_golden_acceptance_lengths_that_people_publish() -> None:
     ]
     assert len(curves) == 10
     for curve in curves:
-        # A curve that falls or bends up (noise) can't be read as one table of rates.
-        steps = np.diff([1.0, *(curve[k] for k in sorted(curve))])
-        n = next((i for i in range(1, 8) if not 0 <= steps[i] <= steps[i - 1]), 8)
-        model = PositionAcceptance(rates=tuple(steps[:n]), convention="unconditional")
-        assert n >= 3
-        for k in range(1, n + 1):
-            assert model.acceptance_length(k) == pytest.approx(curve[k], abs=1e-12)
-            iid = MeanLengthAcceptance(length=curve[k], k=k, includes_bonus=True)
-            assert iid.acceptance_length(k) == pytest.approx(curve[k], abs=1e-12)
-        # Drafts fade with their position: i.i.d. solved at k=1 promises too much at k=3.
-        assert (
-            MeanLengthAcceptance(length=curve[1], k=1, includes_bonus=True).acceptance_length(3)
-            > curve[3]
-        )
+        assert read_as_rates(curve) >= 3
 
 
 def test_replay_law_and_binding() -> None:
@@ -231,5 +253,8 @@ def test_replay_law_and_binding() -> None:
     unread = Replay(k=3, path="rounds.json")
     with pytest.raises(InputError, match="has not been read"):
         unread.recorded()
-    assert model.notes(3) == ["acceptance replays 2 recorded requests at k=3"]
-    assert unread.notes(3) == ["acceptance replays the file rounds.json at k=3"]
+    (note,) = model.notes(3)
+    assert note.startswith("acceptance replays 2 recorded requests at k=3")
+    assert note.endswith("not paired")
+    (note,) = unread.notes(3)
+    assert note.startswith("acceptance replays the file rounds.json at k=3")

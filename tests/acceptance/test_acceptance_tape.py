@@ -142,6 +142,33 @@ def test_markov_rounds_depend_on_each_other_as_enumeration_says(model: MarkovAcc
     assert p_value(pairs, joint.ravel()) > 1e-3
     assert p_value(pairs, independent.ravel()) < 1e-6
 
+    requests = model.sample_requests(k, 10_000, 2, np.random.default_rng(7))
+    assert p_value(requests @ np.array([k + 1, 1]), joint.ravel()) > 1e-3
+
+
+def test_beta_rounds_of_a_request_share_its_rate_as_quadrature_says() -> None:
+    # P(L_1 = i, L_2 = j) is the mean over the rate of the product of the two i.i.d. laws.
+    a, b, k = 2.0, 1.5, 2
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    x = np.sin(np.pi / 4 * (nodes + 1)) ** 2  # takes the root out of the density's end
+    slope = np.pi / 4 * np.sin(np.pi / 2 * (nodes + 1))
+    weights = weights * slope * stats.beta.pdf(x, a, b)
+    law = np.stack([1 - x, x * (1 - x), x**2])
+    joint = np.asarray(np.einsum("in,jn,n->ij", law, law, weights))
+    assert joint.sum() == pytest.approx(1.0, abs=1e-12)
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+
+    model = BetaAcceptance(a=a, b=b)
+    on_tape = walk(bit_rows(model, 2 * (k + 1), seed=13), k, 2)
+    drawn = model.sample_requests(k, N_ROWS, 2, np.random.default_rng(14))
+    for rounds in (on_tape, drawn):
+        pairs = rounds @ np.array([k + 1, 1])
+        assert p_value(pairs, joint.ravel()) > 1e-3
+        assert p_value(pairs, independent.ravel()) < 1e-6
+    # `sample` draws one round each of many requests, so its neighbours are independent.
+    drawn = model.sample(k, 2 * N_ROWS, np.random.default_rng(15)).reshape(-1, 2)
+    assert p_value(drawn @ np.array([k + 1, 1]), independent.ravel()) > 1e-3
+
 
 def test_markov_tape_starts_in_stationarity_and_keeps_it_at_every_position() -> None:
     model = MarkovAcceptance(after_accept=0.9, after_reject=0.3)
