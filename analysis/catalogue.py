@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from analysis._kinds import Approximation, Bound
 from psdsim.acceptance import AcceptanceModel
 from psdsim.errors import InputError, did_you_mean
 
@@ -29,6 +30,8 @@ class Inputs:
         Phases of half the batch, s.
     overhead_s, sync_s
         Fixed costs of a step and of a barrier, s.
+    target_prefill_s, draft_prefill_s
+        Passes over one mean prompt, s.
     draft_cv, verify_cv
         Jitter of the phases.
     n_target_gpus, n_draft_gpus
@@ -52,6 +55,8 @@ class Inputs:
     half_verify_s: float
     overhead_s: float
     sync_s: float
+    target_prefill_s: float
+    draft_prefill_s: float
     draft_cv: float
     verify_cv: float
     n_target_gpus: int
@@ -113,14 +118,15 @@ class Formula:
     equation: str
     assumptions: tuple[str, ...]
     source: str
-    evaluate: Callable[[Inputs], float]
+    evaluate: Callable[[Inputs], float | Approximation | Bound]
 
 
 def all_formulas() -> dict[str, Formula]:
     """Return every formula of the catalogue by name, in the order of the sections."""
     from analysis.catalogue_entries import FORMULAS
+    from analysis.catalogue_more import MORE
 
-    return {formula.name: formula for formula in FORMULAS}
+    return {formula.name: formula for formula in (*FORMULAS, *MORE)}
 
 
 def formula(name: str) -> Formula:

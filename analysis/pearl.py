@@ -2,7 +2,7 @@
 
 Every step is one target pass beside k draft forwards. In pre-verify the pass tests the first
 token of the block being drafted; in post-verify the k-1 tentative tokens and that one. A
-rejection leads to pre-verify, full acceptance to post-verify. Derivation: seed_systems 1.4.
+rejection leads to pre-verify, full acceptance to post-verify. Derivation: theory note 3.5.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def tokens_per_step(
 
 
 def tokens_per_step_no_pre_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return R without pre-verify, 1 / [2 (1-a) + a^(k+1) (1-a)/(1-a^k)] (seed_systems 1.4).
+    """Return R without pre-verify, 1 / [2 (1-a) + a^(k+1) (1-a)/(1-a^k)] (theory note 3.5).
 
     After a rejection one step only drafts; the next tests k+1 positions, later ones k each
     (the lossless variant). It can fall below 1, plain decoding's rate.
@@ -98,7 +98,7 @@ def tokens_per_step_no_pre_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
 
 
 def tokens_per_step_no_post_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return R without post-verify, [1 + a (1-a^k)/(1-a)] / (1 + a) (seed_systems 1.4).
+    """Return R without post-verify, [1 + a (1-a^k)/(1-a)] / (1 + a) (theory note 3.5).
 
     A pre-verify step gives one token; if it accepted, a pass over the k-1 others and the bonus
     follows, beside which nothing useful is drafted.
@@ -155,7 +155,7 @@ def best_k(
 
     Without a sync cost the best real k is 1/c for every alpha, as R rises and R/k falls with k;
     so the best integer is its floor or its ceiling, not always the nearer one. A sync cost can
-    move it above (seed_systems 1.4).
+    move it above (theory note 3.5).
 
     Parameters
     ----------

@@ -42,6 +42,8 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
     if requests.open_loop and requests.arrival_s[-1] > 0:
         rate = len(requests) / float(requests.arrival_s[-1])
     rows = k + 1 if drafting else 1
+    prompt = float(requests.prompt_tokens.mean())
+    prefill, own_prefill = times.prefill or times.target, times.draft_prefill or times.draft
     return Inputs(
         acceptance=scenario.acceptance,
         k=k if drafting else 0,
@@ -54,6 +56,8 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
         half_verify_s=target(m / 2, rows),
         overhead_s=times.step_overhead_s,
         sync_s=times.sync_s + times.comm_per_token_s * m * k,
+        target_prefill_s=prefill(1.0, prompt, 0.0),
+        draft_prefill_s=own_prefill(1.0, prompt, 0.0) if own_prefill is not None else 0.0,
         draft_cv=times.draft_jitter_cv,
         verify_cv=times.target_jitter_cv,
         n_target_gpus=scenario.target.n_gpus,
@@ -82,6 +86,7 @@ def theory_table(
     -------
     list of dict
         name, symbol, meaning, value (None with a reason where an assumption breaks),
+        exactness (exact, a bound, or an approximation and what it neglects), equation,
         assumptions, source.
 
     Examples
@@ -90,6 +95,7 @@ def theory_table(
     >>> round(row["value"], 4)
     0.1636
     """
+    from analysis._kinds import Approximation, Bound
     from analysis.catalogue import all_formulas, formula
 
     scenario = scenario if scenario is not None else Scenario.builtin()
@@ -97,9 +103,14 @@ def theory_table(
     rows = []
     for name in names if names is not None else all_formulas():
         entry = formula(name)
-        value, reason = None, None
+        value, reason, exactness = None, None, "exact"
         try:
-            value = float(entry.evaluate(inputs))
+            found = entry.evaluate(inputs)
+            if isinstance(found, Approximation):
+                exactness, found = f"approximation: {found.how}", float(np.asarray(found.value))
+            elif isinstance(found, Bound):
+                exactness, found = f"{found.kind} bound", float(np.asarray(found.value))
+            value = float(found)
         except InputError as error:
             reason = str(error)
         rows.append(
@@ -109,6 +120,7 @@ def theory_table(
                 "meaning": entry.meaning,
                 "value": value,
                 "reason": reason,
+                "exactness": exactness,
                 "equation": entry.equation,
                 "assumptions": list(entry.assumptions),
                 "source": entry.source,

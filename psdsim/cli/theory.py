@@ -38,20 +38,27 @@ def theory_command(
             f"  equation     {row['equation']}",
             *(f"  assumes      {text}" for text in row["assumptions"]),
             f"  source       {row['source']}",
+            f"  is           {row['exactness']}",
             f"  here         {number(row['value'], 6) if row['reason'] is None else row['reason']}",
         ]
         table = "\n".join(lines) + "\n"
     else:
         header = ["formula", "symbol", "value", "meaning", "source"]
         cells = [
-            [row["name"], row["symbol"], number(row["value"], 5), row["meaning"], row["source"]]
+            [
+                row["name"], row["symbol"],
+                ("" if row["exactness"] == "exact" else "~") + number(row["value"], 5),
+                row["meaning"], row["source"],
+            ]
             for row in rows
-        ]
+        ]  # fmt: skip
         table = f"{loaded.name}, k={k}\n\n" + aligned(header, cells, left=(0, 1, 3, 4)) + "\n"
         reasons = [f"  {row['name']}: {row['reason']}" for row in rows if row["reason"]]
         if reasons:
             table += "\nNo value here\n" + "\n".join(reasons) + "\n"
-        table += "\nEquation and assumptions: psdsim theory --explain NAME\n"
+        table += (
+            "\n~ approximate or a bound. Equation and assumptions: psdsim theory --explain NAME\n"
+        )
     text = {"table": table, "csv": to_csv(rows)}.get(kind) or to_json(
         {**stamp(loaded, k=k), "rows": rows}
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from analysis.catalogue import all_formulas, formula
-from psdsim import InputError, Scenario, compare
+from psdsim import InputError, Scenario, compare, simulate
 from psdsim.api.formulas import theory_inputs, theory_table
 from psdsim.cli.main import main
 
@@ -97,3 +97,22 @@ def test_command(capsys):
     assert main(["theory", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]
     assert main(["theory", "--explain", "nothing"]) == 2
+
+
+@pytest.mark.parametrize("rate", [2.0, 5.0, 7.0])
+def test_open_arrivals_fixed_point_against_simulation(rate):
+    """Ours: mean decode latency of SD and MineDraft from arrival rate, step time and rounds."""
+    work = {"kind": "poisson", "rate": rate, "n_requests": 1200, "prompt_tokens": 1,
+            "output_tokens": 257}  # fmt: skip
+    scenario = Scenario.builtin({"workload": work, "engine.max_num_seqs": 64})
+    theory = {row["name"]: row["value"] for row in theory_table(scenario, 4)}
+    for schedule in ("sd", "minedraft"):
+        r = simulate(scenario, schedule, 4).requests.iloc[150:]
+        latency = (r["finish_s"] - r["first_token_s"]).mean()
+        assert latency == pytest.approx(theory[f"{schedule}_latency"], rel=0.03), schedule
+
+
+def test_inexact_entries_say_so():
+    rows = values()
+    assert rows["specbranch_printed"]["exactness"].startswith("approximation")
+    assert rows["speedup"]["exactness"] == "exact"
