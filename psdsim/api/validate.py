@@ -16,6 +16,7 @@ from psdsim.api.gates import (
     finite_cells,
     jitter_cells,
     makespan_cells,
+    pair_cells,
 )
 from psdsim.errors import InputError, did_you_mean
 from psdsim.run.pool import run_all
@@ -25,7 +26,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Any]]] = {
     "acceptance": acceptance_cells,
     "jitter": jitter_cells,
     "finite": finite_cells,
-    "makespan": makespan_cells,
+    "makespan": lambda: [*makespan_cells(), *pair_cells()],
 }
 """Families of checks by name."""
 

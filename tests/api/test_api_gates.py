@@ -14,6 +14,7 @@ from psdsim.api.gates import (
     FiniteCell,
     JitterCell,
     MakespanCell,
+    PairCell,
 )
 from psdsim.api.validate import FAMILIES, all_checks, validate
 from psdsim.errors import InputError
@@ -50,7 +51,7 @@ def test_p_values_are_spread(family):
 
 
 def test_two_hundred_comparisons_in_all():
-    n_rows = {"steady": 64, "acceptance": 40, "jitter": 28, "makespan": 35}
+    n_rows = {"steady": 64, "acceptance": 40, "jitter": 28, "makespan": 53}
     for name, n in n_rows.items():
         assert len(all_checks([name])) == n
     # Finite cells of chain rounds give three or four rows each.
@@ -69,6 +70,7 @@ CONVICTED = [
     (MakespanCell("minedraft", 4, 0.0625, 9), "sync"),
     (MakespanCell("sd", 4, 0.125, 9), "k+1"),
     (BarrierCell(0.3, 0.07), "sync"),
+    (PairCell(0.0625, 2), "k+1"),
 ]
 
 

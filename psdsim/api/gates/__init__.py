@@ -4,6 +4,7 @@ from psdsim.api.gates.acceptance import AcceptanceCell, acceptance_cells
 from psdsim.api.gates.finite import FiniteCell, finite_cells
 from psdsim.api.gates.jitter import JitterCell, jitter_cells
 from psdsim.api.gates.makespan import BarrierCell, MakespanCell, makespan_cells
+from psdsim.api.gates.pairs import PairCell, pair_cells
 from psdsim.api.gates.rows import LIMIT, P_LIMIT, Mutation, Row
 from psdsim.api.gates.steady import GridCell, default_grid, theory
 
@@ -17,11 +18,13 @@ __all__ = [
     "JitterCell",
     "MakespanCell",
     "Mutation",
+    "PairCell",
     "Row",
     "acceptance_cells",
     "default_grid",
     "finite_cells",
     "jitter_cells",
     "makespan_cells",
+    "pair_cells",
     "theory",
 ]
