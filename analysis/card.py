@@ -1,7 +1,7 @@
 """CARD: the target queries a tree of drafts that the drafter keeps growing.
 
 No formula is published. What follows from the schedule is that the drafter grows one tree level
-per forward, so that no more tokens than levels can come out (own bound, seed_systems 2.4).
+per forward, so that no more tokens than levels can come out (own bound).
 """
 
 from __future__ import annotations

@@ -67,6 +67,11 @@ def speedup_limit(
     The same as SD that drafts exactly to its first miss: enough servers mean that a wrong draft
     length never costs anything (theory note 3.3).
 
+    Parameters
+    ----------
+    match, draft_time_s, target_time_s
+        As in `expected_time`.
+
     Examples
     --------
     >>> round(float(speedup_limit(0.8, 0.1, 1.0)), 7)
@@ -104,6 +109,13 @@ def least_lookahead(
 ) -> IntArray:
     """Return ceil(t2 / (SP t1)), the smallest lookahead that SP target servers keep up with.
 
+    Parameters
+    ----------
+    draft_time_s, target_time_s
+        t1 <= t2.
+    n_servers
+        SP >= 1.
+
     Examples
     --------
     >>> least_lookahead(0.05, 1.0, [7, 3]).tolist()
@@ -116,6 +128,13 @@ def parallelism_to_match(match: ArrayLike, lookahead: ArrayLike) -> FloatArray:
     """Return 1 / (1 - p^k): how much faster a target must get by tensor parallelism to keep up.
 
     Of the target passes a share 1 - p^k stays on DSI's critical path.
+
+    Parameters
+    ----------
+    match
+        p, in [0, 1).
+    lookahead
+        k >= 1.
 
     Raises
     ------

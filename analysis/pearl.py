@@ -178,18 +178,18 @@ def best_k(
     # R is concave in k, the time of a step convex: the first k that the next one does not beat.
     best, going = np.ones(a.shape, dtype=np.int64), np.ones(a.shape, dtype=bool)
     power, sum_k = a, np.ones(a.shape)
-    rate, time = np.ones(a.shape), np.maximum(c, 1.0) + s
+    total, time = np.ones(a.shape), np.maximum(c, 1.0) + s
     for k in range(2, last + 1):
-        # L = 1 - a^k = (1-a) G leaves post-verify, a leaves pre-verify: R = (L + a G)/(L + a).
-        sum_k, power = sum_k + power, power * a
-        leave = (1.0 - a) * sum_k
-        total = np.where(leave + a > 0, leave + a, 1.0)
-        more, longer = (leave + a * sum_k) / total, np.maximum(k * c, 1.0) + s
-        going = going & (more * time > rate * longer)
+        # R = G/(L + a) with G = 1 + a + ... and L = (1-a) G, so one more k adds
+        # a a^(k-1) / [(L + a)(L' + a)]: as a difference it does not drown in rounding.
+        rate = sum_k / total
+        sum_k = sum_k + power
+        longer, bigger = np.maximum(k * c, 1.0) + s, (1.0 - a) * sum_k + a
+        going = going & (a * power / (total * bigger) * time > rate * (longer - time))
         if not going.any():
             break
         best += going
-        rate, time = more, longer
+        power, total, time = power * a, bigger, longer
     return give_counts(best)
 
 
@@ -198,6 +198,11 @@ def discarded_per_step(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
 
     A rejection occurs once per 1/(1 - alpha) emitted tokens, so alpha R tokens a step are
     accepted drafts.
+
+    Parameters
+    ----------
+    alpha, k
+        As in `pre_verify_share`, i.i.d.
 
     Examples
     --------

@@ -34,6 +34,11 @@ def step_time(
 ) -> FloatArray:
     """Return overhead + max(D, V) + sync.
 
+    Parameters
+    ----------
+    draft_time_s, verify_time_s, overhead_s, sync_s
+        D, V, fixed costs and the barrier, s, >= 0.
+
     Examples
     --------
     >>> float(step_time(0.25, 0.5, 0.125, 0.0625))
@@ -50,6 +55,11 @@ def speedup_over_sd(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatA
 
     MineDraft then holds twice the requests in flight, on one more device.
 
+    Parameters
+    ----------
+    draft_time_s, verify_time_s
+        D and V, s, >= 0, V > 0.
+
     Examples
     --------
     >>> speedup_over_sd([1.0, 1.0, 0.5], [1.0, 3.0, 1.0]).round(6).tolist()
@@ -64,6 +74,11 @@ def token_interval_ratio(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> F
 
     A request is verified every second step, so its own latency does not halve; it never falls
     (theory note 3.2.3). End-to-end gains come from shorter queues.
+
+    Parameters
+    ----------
+    draft_time_s, verify_time_s
+        D and V, s, >= 0, V > 0.
 
     Examples
     --------
@@ -97,6 +112,13 @@ def speedup_per_gpu(
 ) -> FloatArray:
     """Return `speedup_over_sd` times G / (G + g): throughput per GPU against SD on G alone.
 
+    Parameters
+    ----------
+    draft_time_s, verify_time_s
+        D and V, s.
+    n_target_gpus, n_draft_gpus
+        G > 0 and g >= 0.
+
     Examples
     --------
     >>> float(speedup_per_gpu(1.0, 1.0, 4))
@@ -116,6 +138,13 @@ def speedup_at_equal_concurrency(
 
     Splitting pays only if half a batch takes clearly less than a whole one: with D' = D and
     V' = V (memory-bound passes) the ratio is at most 1.
+
+    Parameters
+    ----------
+    draft_time_s, verify_time_s
+        D and V of the whole batch, s.
+    half_draft_s, half_verify_s
+        D' and V' of one half, s.
 
     Examples
     --------
@@ -170,12 +199,13 @@ def best_k(
     time, going = np.maximum(c, 1.0 + 2.0 * v), np.ones(a.shape, dtype=bool)
     for k in range(2, one_count("max_k", max_k, 1) + 1):
         reach = reach * a
-        more, longer = tokens + reach, np.maximum(k * c, 1.0 + v * (k + 1))
-        going = going & (more * time > tokens * longer)
+        longer = np.maximum(k * c, 1.0 + v * (k + 1))
+        # As a difference, a draft that costs nothing pays however unlikely it is.
+        going = going & (reach * time > tokens * (longer - time))
         if not going.any():
             break
         best += going
-        tokens, time = more, longer
+        tokens, time = tokens + reach, longer
     return give_counts(best)
 
 
@@ -213,6 +243,15 @@ def ratio_at_best_k(
     Same requests verified per step, constant verify time. It is 2 exactly where SD's best k is
     1/c, and less elsewhere (theory note 3.2.8).
 
+    Parameters
+    ----------
+    alpha
+        In [0, 1].
+    draft_cost_ratio
+        c, > 0.
+    max_k
+        Largest k considered, of both.
+
     Examples
     --------
     >>> round(float(ratio_at_best_k(0.8, 0.1)), 4)
@@ -235,6 +274,13 @@ def makespan_deterministic(
     """Return the time for two full sub-batches to finish n rounds each, prefill left out.
 
     One draft-only step, 2n - 1 overlapped steps, and the last sub-batch verified alone.
+
+    Parameters
+    ----------
+    n_rounds
+        Rounds of each sub-batch, >= 1.
+    draft_time_s, verify_time_s, overhead_s, sync_s
+        As in `step_time`.
 
     Examples
     --------

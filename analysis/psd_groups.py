@@ -101,6 +101,11 @@ def best_n_groups(times: AffineTimes, n_requests: ArrayLike, k: ArrayLike) -> In
     max{M k d0 + k d1 n, M v0 + v1 n (k + 1)}, which does not fall with M (theory note 3.2.7).
     They help against jitter only.
 
+    Parameters
+    ----------
+    times, n_requests, k
+        As in `round_period`.
+
     Examples
     --------
     >>> best_n_groups(AffineTimes(2.0, 0.01, 20.0, 0.05), [16, 512], 8).tolist()
@@ -142,6 +147,11 @@ def fair_split_wins(times: AffineTimes, n_seqs: ArrayLike, k: ArrayLike) -> NDAr
     verification is the longer half-phase, the second where drafting is; as the ratio's
     denominator is a maximum, both must hold always).
 
+    Parameters
+    ----------
+    times, n_seqs, k
+        As in `fair_split_ratio`.
+
     Examples
     --------
     >>> fair_split_wins(AffineTimes(2.0, 0.01, 20.0, 0.05), [128, 128], [4, 8]).tolist()
@@ -160,6 +170,13 @@ def fair_split_boundary(times: AffineTimes, k: ArrayLike) -> FloatArray:
     max{(v0 - k d0) / (k d1), (k d0 - v0) / (v1 (k + 1))}: at most one of the two is positive.
     Infinite where the phase that must grow does not.
 
+    Parameters
+    ----------
+    times
+        Affine step times.
+    k
+        Drafted tokens.
+
     Examples
     --------
     >>> float(fair_split_boundary(AffineTimes(2.0, 0.01, 20.0, 0.05), 8))   # (20 - 16) / .08
@@ -167,9 +184,12 @@ def fair_split_boundary(times: AffineTimes, k: ArrayLike) -> FloatArray:
     """
     n = count("k", k)
     gap = times.verify_base_s - n * times.draft_base_s
-    slope = np.where(gap > 0, n * times.draft_per_seq_s, times.verify_per_token_s * (n + 1.0))
-    reach = np.abs(gap) / np.where(slope > 0, slope, 1.0)
-    return give(np.where((slope > 0) | (gap == 0), reach, np.inf))
+    s_d, s_v = n * times.draft_per_seq_s, times.verify_per_token_s * (n + 1.0)
+    # At equal base times both phases must grow, and then any batch will do.
+    slope = np.where(gap > 0, s_d, np.where(gap < 0, s_v, np.minimum(s_d, s_v)))
+    with np.errstate(over="ignore"):
+        reach = np.abs(gap) / np.where(slope > 0, slope, 1.0)
+    return give(np.where(slope > 0, reach, np.inf))
 
 
 def makespan(
@@ -179,6 +199,13 @@ def makespan(
 
     M >= 2: M r max(D, V) + min(D, V); M = 1: r (D + V). No overheads: with them, see
     `analysis.psd.makespan_deterministic`.
+
+    Parameters
+    ----------
+    n_groups, n_rounds
+        M >= 1 and r >= 1.
+    draft_time_s, verify_time_s
+        D and V of one group, s, >= 0.
 
     Examples
     --------

@@ -59,6 +59,13 @@ def output_bias(alpha: ArrayLike, target_weight: ArrayLike) -> FloatArray:
 def target_weight_for(alpha: ArrayLike, wanted_alpha: ArrayLike) -> FloatArray:
     """Return w = (1 - wanted) / (1 - alpha), the weight that reaches a wanted acceptance.
 
+    Parameters
+    ----------
+    alpha
+        Lossless acceptance, in [0, 1).
+    wanted_alpha
+        In [alpha, 1].
+
     Raises
     ------
     InputError

@@ -151,6 +151,11 @@ def backup_switch_batch(
     that takes no time, and the same E after a miss as after a hit if the primary is the backup.
     Infinite where the primary is the better one for any batch.
 
+    Parameters
+    ----------
+    hit, tokens_hit, tokens_miss, draft_time
+        As in `speedup`; 0 < hit < 1 and 0 < draft_time <= 1.
+
     Examples
     --------
     >>> round(float(backup_switch_batch(0.85, 3.3616, 1.0, 0.4)), 7)

@@ -50,6 +50,11 @@ def speedup(alpha: ArrayLike, k: ArrayLike, draft_cost_ratio: ArrayLike) -> Floa
 def break_even_alpha(draft_cost_ratio: ArrayLike) -> FloatArray:
     """Return the alpha above which some k helps: c itself (Leviathan 2023, Corollary 3.9).
 
+    Parameters
+    ----------
+    draft_cost_ratio
+        c, >= 0; from 1 on no alpha is enough.
+
     Examples
     --------
     >>> float(break_even_alpha(0.2))
@@ -126,6 +131,11 @@ def step_time(
 ) -> FloatArray:
     """Return overhead + D + V: serial phases add up.
 
+    Parameters
+    ----------
+    draft_time_s, verify_time_s, overhead_s
+        D, V and fixed costs of a step, s, >= 0.
+
     Examples
     --------
     >>> float(step_time(0.25, 0.5, 0.125))
@@ -137,6 +147,15 @@ def step_time(
 
 def throughput(n_seqs: ArrayLike, tokens_per_step: ArrayLike, step_time_s: ArrayLike) -> FloatArray:
     """Return n_seqs * tokens_per_step / step_time_s, tokens/s of a full batch.
+
+    Parameters
+    ----------
+    n_seqs
+        Requests per step, > 0.
+    tokens_per_step
+        Tokens each gains in a step, >= 0.
+    step_time_s
+        s, > 0.
 
     Examples
     --------
@@ -174,6 +193,11 @@ def oracle_speedup(alpha: ArrayLike, draft_cost_ratio: ArrayLike) -> FloatArray:
     Theory note 1.3 (own derivation there): a round drafts alpha/(1 - alpha) tokens on average, all
     accepted, and emits 1/(1 - alpha). It is DSI's asymptote as well.
 
+    Parameters
+    ----------
+    alpha, draft_cost_ratio
+        As in `speedup`.
+
     Raises
     ------
     AssumptionError
@@ -196,6 +220,11 @@ def oracle_speedup(alpha: ArrayLike, draft_cost_ratio: ArrayLike) -> FloatArray:
 def speedup_bound(alpha: ArrayLike, k: ArrayLike, draft_cost_ratio: ArrayLike) -> Bound:
     """Return min{1/(1 - alpha), (k + 1)/(k c + 1)}, which no i.i.d. speedup passes (note 1.3).
 
+    Parameters
+    ----------
+    alpha, k, draft_cost_ratio
+        As in `speedup`.
+
     Examples
     --------
     >>> speedup_bound(0.5, 4, 0.0).value, speedup_bound(1.0, 4, 0.25).value
@@ -213,6 +242,11 @@ def speedup_bound(alpha: ArrayLike, k: ArrayLike, draft_cost_ratio: ArrayLike) -
 def wasted_drafts_per_token(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
     """Return (k - E[L]) / E[N], drafted tokens thrown away per emitted token (theory note 1.4).
 
+    Parameters
+    ----------
+    alpha, k
+        As in `speedup`.
+
     Examples
     --------
     >>> round(float(wasted_drafts_per_token(0.8, 4)), 5)
@@ -223,6 +257,11 @@ def wasted_drafts_per_token(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
 
 def target_busy_share(draft_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatArray:
     """Return V / (D + V), the share of time that the target works; the drafter has the rest.
+
+    Parameters
+    ----------
+    draft_time_s, verify_time_s
+        D and V, s, >= 0, V > 0.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from analysis.rounds import acceptance_length_iid
 
 
 class NeverBreaksEvenError(AssumptionError):
-    """Drafting helps at no batch size, or at every one: there is no break-even batch."""
+    """No cost grows with the batch, so there is no break-even batch."""
 
 
 def effective_cost_ratio(
@@ -67,6 +67,13 @@ def break_even_batch(
 
     It is where c_eff(B) reaches alpha. A negative value: no k helps at any batch size.
 
+    Parameters
+    ----------
+    alpha
+        In [0, 1].
+    draft_base_s, draft_per_seq_s, target_base_s, per_token_s
+        As in `effective_cost_ratio`.
+
     Raises
     ------
     NeverBreaksEvenError
@@ -98,7 +105,7 @@ def relative_token_time(
 ) -> FloatArray:
     """Return T_avg / T_T = (k T_D/T_T + T_V/T_T) / E[N] (MagicDec, arXiv 2408.11049, Eqs. 1-2).
 
-    Below 1 SD is faster than plain decoding of the same batch at the same context length.
+    Below 1 SD is faster than plain decoding of the same batch.
 
     Parameters
     ----------
@@ -204,6 +211,11 @@ def touched_experts(n_experts: ArrayLike, n_active: ArrayLike, n_tokens: ArrayLi
 def target_efficiency(plain_time_s: ArrayLike, verify_time_s: ArrayLike) -> FloatArray:
     """Return T_T(B, 1) / T_T(B, k), what widening a pass leaves of its speed (MoESD).
 
+    Parameters
+    ----------
+    plain_time_s, verify_time_s
+        A pass over 1 and over k+1 tokens per request, s, > 0.
+
     Examples
     --------
     >>> float(target_efficiency(1.0, 1.25))
@@ -226,6 +238,13 @@ def target_efficiency_moe(
     T(t) = base + per_expert N(t) with N from `touched_experts`: at small B a wider pass touches
     more experts, at large B all are touched anyway, so the efficiency falls and then rises with
     B (MoESD's finding; the two-term time is our simplification of it).
+
+    Parameters
+    ----------
+    n_seqs, k
+        B >= 1 and drafted tokens, >= 0.
+    n_experts, n_active, base_s, per_expert_s
+        As in `touched_experts`; s, >= 0.
 
     Examples
     --------
@@ -266,6 +285,11 @@ def parallel_drafter_speedup(
 
 def break_even_acceptance_length(draft_to_target: ArrayLike) -> FloatArray:
     """Return 1 + rho, the acceptance length above which a parallel drafter pays.
+
+    Parameters
+    ----------
+    draft_to_target
+        rho, >= 0.
 
     Examples
     --------
