@@ -124,9 +124,10 @@ class Formula:
 def all_formulas() -> dict[str, Formula]:
     """Return every formula of the catalogue by name, in the order of the sections."""
     from analysis.catalogue_entries import FORMULAS
+    from analysis.catalogue_load import LOAD
     from analysis.catalogue_more import MORE
 
-    return {formula.name: formula for formula in (*FORMULAS, *MORE)}
+    return {formula.name: formula for formula in (*FORMULAS, *MORE, *LOAD)}
 
 
 def formula(name: str) -> Formula:

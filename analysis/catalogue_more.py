@@ -1,17 +1,15 @@
-"""More entries of the catalogue: variants, bounds, finite batches, groups, open arrivals."""
+"""More entries of the catalogue: variants, bounds, finite batches, groups."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from analysis import dsi, pearl, pipespec, sd, sd_batch, specbranch
-from analysis._kinds import Approximation
-from analysis.catalogue import Formula, Inputs, NotApplicable
-from analysis.finite import expected_rounds, mean_overshoot
+from analysis import dsi, pearl, pipespec, psd, sd, sd_batch, specbranch
+from analysis.catalogue import Formula, Inputs
+from analysis.finite import mean_overshoot
 from analysis.finite_batch import batch_imbalance, static_batch_efficiency
 from analysis.finite_law import rounds_survival
 from analysis.psd_continuous import continuous_ratio
-from analysis.queues_batching import continuous_batching_fixed_point
 from analysis.stages_cyclic import (
     cyclic_throughput_deterministic,
     cyclic_throughput_exponential,
@@ -37,45 +35,6 @@ def _imbalance(i: Inputs) -> float:
     # The maximum over a half of m requests: P(max > r) = 1 - (1 - P(R > r))^m.
     half = -np.expm1(i.n_seqs * np.log1p(-np.minimum(survival, 1.0 - 1e-16)))
     return batch_imbalance(half, half)
-
-
-def _interpolated(i: Inputs, full_s: float, half_s: float, n_seqs: float) -> float:
-    """Return a phase of n requests from those of a full and of half a batch, linear in n."""
-    slope = (full_s - half_s) / (i.n_seqs / 2)
-    return max(full_s + slope * (n_seqs - i.n_seqs), 0.0)
-
-
-def _running(i: Inputs, parallel: bool) -> Approximation:
-    if i.arrival_rate is None:
-        raise NotApplicable("arrivals are not open")
-    rounds = expected_rounds(i.n_tokens, _tokens_pmf(i))
-    rate = i.arrival_rate / i.n_replicas
-    # Every arrival stalls decoding for one prefill step; on two devices both prompts run at once.
-    target_s, draft_s = i.target_prefill_s, i.draft_prefill_s
-    prompt_s = max(target_s, draft_s) if parallel else target_s + draft_s
-    decoding = 1.0 - rate * (i.overhead_s + prompt_s)
-    if decoding <= 0.0:
-        raise NotApplicable("prefill alone takes all the time")
-
-    def period(n_seqs: float) -> float:
-        share = n_seqs / 2 if parallel else n_seqs
-        draft = _interpolated(i, i.draft_phase_s, i.half_draft_s, share)
-        verify = _interpolated(i, i.verify_s, i.half_verify_s, share)
-        if parallel:
-            return 2.0 * (i.overhead_s + max(draft, verify) + i.sync_s) / decoding
-        return (i.overhead_s + draft + verify) / decoding
-
-    return continuous_batching_fixed_point(rate, rounds, period)
-
-
-def _latency(i: Inputs, parallel: bool) -> Approximation:
-    running = _running(i, parallel)
-    assert i.arrival_rate is not None
-    return Approximation(
-        float(np.asarray(running.value)) / (i.arrival_rate / i.n_replicas),
-        running.error,
-        "Little's law on the fixed point; waiting for admission left out",
-    )
 
 
 MORE: tuple[Formula, ...] = (
@@ -177,6 +136,17 @@ MORE: tuple[Formula, ...] = (
         ),
     ),
     Formula(
+        "minedraft_last_hidden_k", "k_x", "k up to which drafting stays hidden",
+        "V0 / (t_d - V1), a target pass being V0 + V1 k",
+        ("step times linear in k",),
+        "theory note 3.2.9",
+        lambda i: float(
+            psd.last_hidden_k(
+                i.draft_forward_s, i.decode_s, max(i.verify_s - i.decode_s, 0.0) / max(i.k, 1)
+            )
+        ),
+    ),
+    Formula(
         "three_groups", "X_3/X_2", "gain of a third sub-batch, constant times",
         "min(3/(D + V), 1/max(D, V)) / min(2/(D + V), 1/max(D, V))",
         ("groups as large as the present ones",),
@@ -227,34 +197,6 @@ MORE: tuple[Formula, ...] = (
         ("independent rounds", "two static halves of m requests"),
         "theory note 3.2.10",
         _imbalance,
-    ),
-    Formula(
-        "sd_running", "B", "requests running at once, serial SD under open arrivals",
-        "B = lambda E[R_n] T(B) / (1 - lambda T_prefill)",
-        ("Poisson-like arrivals", "step time linear in the batch", "a prefill step per request"),
-        "theory note 4.6",
-        lambda i: _running(i, False),
-    ),
-    Formula(
-        "sd_latency", "W", "mean decode latency, serial SD under open arrivals, s",
-        "W = B / lambda",
-        ("Poisson-like arrivals", "step time linear in the batch", "a prefill step per request"),
-        "theory note 4.6",
-        lambda i: _latency(i, False),
-    ),
-    Formula(
-        "minedraft_running", "B_PSD", "requests running at once, MineDraft under open arrivals",
-        "B = lambda E[R_n] 2 (max(D(B/2), V(B/2)) + overhead + sync) / (1 - lambda T_prefill)",
-        ("Poisson-like arrivals", "step time linear in the batch", "a prefill step per request"),
-        "this project; theory note 4.6 with two halves",
-        lambda i: _running(i, True),
-    ),
-    Formula(
-        "minedraft_latency", "W_PSD", "mean decode latency, MineDraft under open arrivals, s",
-        "W = B_PSD / lambda",
-        ("Poisson-like arrivals", "step time linear in the batch", "a prefill step per request"),
-        "this project; theory note 4.6 with two halves",
-        lambda i: _latency(i, True),
     ),
 )  # fmt: skip
 """Entries behind the basic ones."""
