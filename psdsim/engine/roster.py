@@ -83,14 +83,15 @@ class Roster:
         while self.queue.n_waiting and len(self.running) < capacity:
             request = self.queue.peek()
             tokens = self._prompt_of(request)
-            if tokens > self._budget:
+            if tokens > self._budget and not self.state.emitted[request]:
                 raise InputError(
                     f"request {request} has {tokens} prompt tokens and one pass takes "
                     f"{self._budget}",
                     expected="chunked_prefill: true or a larger budget",
                     where="engine.max_num_batched_tokens",
                 )
-            if tokens > budget or not self._kv_fits(tokens):
+            # What a preempted request must recompute can outgrow the budget: it goes alone then.
+            if (tokens > budget and taken) or not self._kv_fits(tokens):
                 break
             budget -= tokens
             self._take(request, tokens, now, RUNNING)

@@ -20,6 +20,7 @@ REQUESTS_PER_BLOCK = 64
 MARGIN = 2 * MAX_K + 2
 """Positions behind the last token of a request that a draft may reach."""
 _KEPT_BLOCKS = 32
+_FIRST_SLOTS = 64
 
 
 class Tape:
@@ -33,7 +34,7 @@ class Tape:
     output_tokens
         Tokens asked for by every request of the run, shape (n_requests,).
     n_slots
-        Most requests in flight.
+        Most requests in flight; storage grows to it as it is needed.
     seed, replication
         Keys of the stream.
     """
@@ -52,7 +53,7 @@ class Tape:
         self._replication = replication
         self._blocks: OrderedDict[int, tuple[list[int], NDArray[Any]]] = OrderedDict()
         self.row = int(self._lengths.max())
-        n_slots = min(n_slots, output_tokens.size)
+        n_slots = min(n_slots, output_tokens.size, _FIRST_SLOTS)
         self._free = list(range(n_slots - 1, -1, -1))
         size = n_slots * self.row
         kind = np.int32 if size < 2**31 else np.int64

@@ -70,6 +70,7 @@ def prepare(
     acceptance: AcceptanceModel = scenario.acceptance or IidAcceptance(alpha=0.0)
     if requests is None:
         requests = generate(scenario.workload, seed, replication, scenario.base_dir)
+    _check_prompts(scenario, requests)
     drafting = made.drafts and made.k > 0
     return EngineSetup(
         make_schedule=make,
@@ -100,6 +101,19 @@ def _check_budget(scenario: Scenario, schedule: Schedule) -> None:
             f"verifying {schedule.capacity // schedule.n_groups} requests with k={schedule.k} "
             f"feeds {rows} tokens and the budget is {budget}",
             expected="a larger max_num_batched_tokens, or a smaller max_num_seqs or k",
+            where="engine.max_num_batched_tokens",
+        )
+
+
+def _check_prompts(scenario: Scenario, requests: Requests) -> None:
+    """Refuse prompts that no pass can take before anything is simulated."""
+    budget = scenario.engine.max_num_batched_tokens
+    longest = int(requests.prompt_tokens.argmax())
+    tokens = int(requests.prompt_tokens[longest])
+    if tokens > budget and not scenario.engine.chunked_prefill:
+        raise InputError(
+            f"request {longest} has {tokens} prompt tokens and one pass takes {budget}",
+            expected="chunked_prefill: true or a larger budget",
             where="engine.max_num_batched_tokens",
         )
 

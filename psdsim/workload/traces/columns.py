@@ -1,22 +1,34 @@
-"""Columns of a trace file as text, with the line each value came from."""
+"""Columns of a trace file, checked as they are asked for; a bad value is told by its line."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from psdsim.errors import InputError, did_you_mean
+from psdsim.workload.lengths import MAX_TOKENS
+
+USED = frozenset(
+    {
+        "TIMESTAMP", "ContextTokens", "GeneratedTokens",  # Azure
+        "Timestamp", "Request tokens", "Response tokens",  # BurstGPT
+        "arrived_at", "num_prefill_tokens", "num_decode_tokens",  # Vidur
+        "timestamp", "input_length", "output_length", "hash_ids",  # Mooncake, Bailian, timed
+        "timestamp_s", "timestamp_ms", "timestamp_us", "timestamp_ns",  # timed JSON lines
+        "arrival_time_ns", "input_toks", "output_toks",  # LLMServingSim
+    }
+)  # fmt: skip
+"""Columns that some layout reads; all others are skipped, so they cost no memory."""
+
+MISSING = object()
+"""Stands for a key that one line of a JSON-lines file lacks."""
 
 
 @dataclass(frozen=True)
@@ -27,167 +39,113 @@ class TraceColumns:
     ----------
     path
         The file, for messages.
+    names
+        All column names, in the order of the file.
     values
-        Column name to values (text in a CSV, JSON values in JSON lines), shape (n,).
-    lines
-        Line number of each row, shape (n,).
+        The columns of :data:`USED` that are there: a pyarrow array of text (CSV), or a list of
+        JSON values (JSON lines).
+    n_rows
+        How many rows there are, >= 1.
+    line_of
+        Line of a row counted from 0. Only a message needs it, so it is found by reading the
+        file once more.
     """
 
     path: Path
-    values: dict[str, Sequence[Any]]
-    lines: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return int(self.lines.size)
+    names: tuple[str, ...]
+    values: dict[str, Any]
+    n_rows: int
+    line_of: Callable[[int], int]
 
     def where(self, row: int) -> str:
         """Return the place of a row, for messages."""
-        return f"{self.path}: line {self.lines[row]}"
+        return f"{self.path}: line {self.line_of(row)}"
+
+    def column(self, name: str) -> Any:
+        """Return a column as it is in the file.
+
+        Raises
+        ------
+        psdsim.errors.InputError
+            If there is none of this name; the closest name is told.
+        """
+        if name not in self.values:
+            raise InputError(
+                f"the column '{name}' is missing{did_you_mean(name, self.names)}",
+                where=f"{self.path}: line {self.line_of(-1)}",
+            )
+        return self.values[name]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column as finite numbers.
+        """Return a column as finite numbers, shape (n,).
 
         Raises
         ------
         psdsim.errors.InputError
             For the first value that isn't one.
         """
-        raw = self._column(name)
-        found = pd.to_numeric(pd.Series(raw, dtype=object), errors="coerce")
-        numbers = found.to_numpy(dtype=np.float64)
-        bad = np.flatnonzero(~np.isfinite(numbers))
-        if bad.size:
-            raise InputError(
-                f"{name} is {raw[int(bad[0])]!r}",
-                expected="a number",
-                where=self.where(int(bad[0])),
-            )
+        numbers = _numbers(self.column(name))
+        self.refuse(name, ~np.isfinite(numbers), "a number")
         return numbers
 
-    def tokens(self, name: str, *, least: int) -> NDArray[np.int64]:
-        """Return a column as whole numbers of at least `least`."""
+    def tokens(self, name: str, *, least: int = 1) -> NDArray[np.int64]:
+        """Return a column as whole numbers from `least` to :data:`MAX_TOKENS`, shape (n,).
+
+        Raises
+        ------
+        psdsim.errors.InputError
+            For the first value that isn't such a number.
+        """
         numbers = self.numbers(name)
-        bad = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < least))
-        if bad.size:
-            row = int(bad[0])
-            raise InputError(
-                f"{name} is {self._column(name)[row]!r}",
-                expected=f"a whole number of at least {least}",
-                where=self.where(row),
-            )
+        bad = (numbers != np.floor(numbers)) | (numbers < least) | (numbers > MAX_TOKENS)
+        self.refuse(name, bad, f"a whole number of at least {least} and at most {MAX_TOKENS:.0e}")
         return numbers.astype(np.int64)
 
-    def _column(self, name: str) -> Sequence[Any]:
-        if name not in self.values:
+    def refuse(self, name: str, bad: NDArray[np.bool_], expected: str) -> None:
+        """Raise an InputError for the first row that is `bad`, if there is one."""
+        if not bad.any():
+            return
+        row = int(bad.argmax())
+        value = self.column(name)[row]
+        if value is MISSING:
             raise InputError(
-                f"the column '{name}' is missing{did_you_mean(name, self.values)}",
-                where=f"{self.path}: line 1",
+                f"the key '{name}' is missing",
+                expected="the keys of the first line",
+                where=self.where(row),
             )
-        return self.values[name]
-
-    def drop(self, gone: NDArray[np.bool_]) -> TraceColumns:
-        """Return the rows that are not in `gone`."""
-        keep = np.flatnonzero(~gone).tolist()
-        values: dict[str, Sequence[Any]] = {
-            name: [column[i] for i in keep] for name, column in self.values.items()
-        }
-        return TraceColumns(self.path, values, self.lines[keep])
+        text = repr(value.as_py() if isinstance(value, pa.Scalar) else value)
+        if len(text) > 60:
+            text = text[:57] + "..."
+        raise InputError(f"{name} is {text}", expected=expected, where=self.where(row))
 
 
-def open_text(path: Path) -> TextIO:
-    """Open a trace, unpacked if it ends in .gz."""
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """Return a column as numbers, nan where a value isn't one."""
+    if isinstance(column, list):
+        return np.array([_of_json(value) for value in column], dtype=np.float64)
+    column = pc.utf8_trim_whitespace(column)
     try:
-        if path.suffix == ".gz":
-            return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-        return path.open(encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InputError(f"can't be read: {error.strerror or error}", where=str(path)) from None
+        return np.asarray(pc.cast(column, pa.float64()), dtype=np.float64)
+    except pa.ArrowInvalid:
+        # Something isn't a number: look at each value, so that the first one can be named.
+        return np.array([_of_text(text) for text in column.to_pylist()], dtype=np.float64)
 
 
-def read_csv(path: Path, n_rows: int | None) -> TraceColumns:
-    """Read a CSV file by its header, blank lines left out.
-
-    Raises
-    ------
-    psdsim.errors.InputError
-        If it is empty, not text, or a line has more or fewer fields than the header.
-    """
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    with open_text(path) as file:
-        try:
-            reader = csv.reader(file)
-            header = next(reader, None)
-            if header is None:
-                raise InputError("the file is empty", where=str(path))
-            names = [name.strip() for name in header]
-            for cells in reader:
-                if not cells:
-                    continue
-                if len(cells) != len(names):
-                    raise InputError(
-                        f"has {len(cells)} fields (is the file truncated?)",
-                        expected=f"{len(names)} as in the header",
-                        where=f"{path}: line {reader.line_num}",
-                    )
-                rows.append(cells)
-                lines.append(reader.line_num)
-                if n_rows is not None and len(rows) == n_rows:
-                    break
-        except (UnicodeDecodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise InputError(f"can't be read: {error}", where=str(path)) from None
-    if not rows:
-        raise InputError("the file has a header and no rows", where=str(path))
-    columns = list(zip(*rows, strict=True))
-    return TraceColumns(path, dict(zip(names, columns, strict=True)), np.array(lines))
-
-
-def read_jsonl(path: Path, n_rows: int | None) -> TraceColumns:
-    """Read JSON lines; every line must have the keys of the first.
-
-    Raises
-    ------
-    psdsim.errors.InputError
-        If it is empty, or a line isn't a JSON object or lacks a key.
-    """
-    names: list[str] = []
-    values: list[list[Any]] = []
-    lines: list[int] = []
-    with open_text(path) as file:
-        try:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                record = _object(line, f"{path}: line {number}")
-                if not names:
-                    names = list(record)
-                    values = [[] for _ in names]
-                try:
-                    for name, column in zip(names, values, strict=True):
-                        column.append(record[name])
-                except KeyError as error:
-                    raise InputError(
-                        f"the key {error} is missing",
-                        expected="the keys of the first line",
-                        where=f"{path}: line {number}",
-                    ) from None
-                lines.append(number)
-                if n_rows is not None and len(lines) == n_rows:
-                    break
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-            raise InputError(f"can't be read: {error}", where=str(path)) from None
-    if not lines:
-        raise InputError("the file is empty", where=str(path))
-    return TraceColumns(path, dict(zip(names, values, strict=True)), np.array(lines))
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
+def _of_text(text: str) -> float:
     try:
-        record = json.loads(line, parse_constant=lambda _: math.nan)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"is not JSON (is the file truncated?): {error.msg}", where=where
-        ) from None
-    if not isinstance(record, dict):
-        raise InputError(f"is a {type(record).__name__}", expected="a JSON object", where=where)
-    return record
+        # Python would take 1_000 as a thousand; a trace that has it is something else.
+        return float("nan" if "_" in text or not text.isascii() else text)
+    except ValueError:
+        return float("nan")
+
+
+def _of_json(value: Any) -> float:
+    # By exact type: true is an int to Python, and "7" is text.
+    if type(value) is float:
+        return value
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf")
+    return float("nan")
