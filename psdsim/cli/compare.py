@@ -24,8 +24,12 @@ from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
 
 def compare_command(
     scenario: ScenarioFile = None,
-    schedules: Annotated[str, typer.Option(help="Schedules to compare.")] = "ar,sd,minedraft,pearl",
-    k: Annotated[str, typer.Option(help="Draft lengths: 1:6 (inclusive) or 1,2,4.")] = "1:5",
+    schedules: Annotated[
+        str, typer.Option(metavar="NAMES", help="Schedules, separated by commas.")
+    ] = "ar,sd,minedraft,pearl",
+    k: Annotated[
+        str, typer.Option(metavar="RANGE", help="Draft lengths: 1:6 (inclusive) or 1,2,4.")
+    ] = "1:5",
     set_: Set = None,
     basis: BasisOption = "step-batch",
     replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 3,
@@ -38,7 +42,7 @@ def compare_command(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Compare decoding schedules on a scenario, with the closed form beside each throughput."""
+    """Compare schedules, with theory beside each throughput."""
     kind = choose_format(format_, output)
     names, ks = parse_schedules(schedules), parse_ks(k)
     held = parse_basis(basis)

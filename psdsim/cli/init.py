@@ -27,7 +27,7 @@ def init_command(
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("scenario.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a commented scenario file and, beside it, its JSON Schema for editors."""
+    """Write a commented scenario file and its JSON Schema."""
     if path.suffix not in {".yaml", ".yml"}:
         raise InputError(f"'{path}' has the ending '{path.suffix}'", expected=".yaml or .yml")
     if path.exists() and not force:

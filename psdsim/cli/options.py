@@ -25,7 +25,9 @@ ScenarioFile = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a key: key.path=value. Can be given again."),
+    typer.Option(
+        "--set", metavar="KEY.PATH=VALUE", help="Change a key of the scenario. Can be given again."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Root of all randomness.")]
 Output = Annotated[Path | None, typer.Option(help="Write the result to this file as well.")]

@@ -43,7 +43,7 @@ def predict_command(
         typer.Option(help="Write step and request records of one run: .jsonl, .csv or .parquet."),
     ] = None,
 ) -> None:
-    """Predict throughput and latency of one schedule, with its closed form."""
+    """Predict one schedule in detail."""
     kind = choose_format(format_, output)
     names = parse_schedules(schedule)
     if len(names) != 1:

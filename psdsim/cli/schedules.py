@@ -11,7 +11,7 @@ def schedules_command(
     models: Annotated[bool, typer.Option("--models", help="List built-in models.")] = False,
     gpus: Annotated[bool, typer.Option("--gpus", help="List GPU data sheets.")] = False,
 ) -> None:
-    """List the decoding schedules, or with an option the built-in models or GPUs."""
+    """List schedules, built-in models or GPUs."""
     from psdsim.cli.tables import aligned, number
     from psdsim.schedules import SCHEDULES
 

@@ -24,7 +24,7 @@ def theory_command(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Evaluate the field's formulas on a scenario, without simulation."""
+    """Evaluate the field's formulas, without simulation."""
     kind = choose_format(format_, output)
     parse_ks(str(k))
     loaded = load_scenario(scenario, set_)

@@ -29,7 +29,7 @@ def timeline_command(
         Path, typer.Option(help="The picture; the trace goes beside it as .trace.json.")
     ] = Path("timeline.png"),
 ) -> None:
-    """Draw the timeline of one schedule (PNG, SVG or PDF) and write a Chrome trace for Perfetto."""
+    """Draw a timeline, and write it for Perfetto."""
     if output.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError(
             f"'{output}' has the ending '{output.suffix}'",

@@ -38,7 +38,7 @@ def validate_command(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Check the simulator against its closed forms; exit code 1 if a cell disagrees."""
+    """Check the simulator against theory (exit code 1: not)."""
     from psdsim.api.gates import LIMIT, P_LIMIT, Mutation
     from psdsim.api.validate import all_checks, validate
 
