@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from analysis._checks import FloatArray
 from analysis._kinds import Approximation, Bound
 from psdsim.acceptance import AcceptanceModel
 from psdsim.errors import InputError, did_you_mean
@@ -79,6 +82,11 @@ class Inputs:
         if alpha is None:
             raise NotApplicable(f"needs i.i.d. acceptance, not {getattr(self.model, 'kind', '?')}")
         return float(alpha)
+
+    @property
+    def tokens_pmf(self) -> FloatArray:
+        """P(a round emits j tokens), j = 0..k+1."""
+        return np.concatenate([[0.0], self.model.pmf(self.k)])
 
     @property
     def draft_cost_ratio(self) -> float:

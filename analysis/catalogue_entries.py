@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from analysis import finite, pearl, psd, queues, sd, stages
 from analysis.catalogue import Formula, Inputs, NotApplicable
 from analysis.finite_batch import expected_max_rounds
@@ -11,10 +9,6 @@ from analysis.finite_batch import expected_max_rounds
 _IID = "drafts accepted independently with one rate"
 _FULL = "full batches, step times at their means, prefill and tail left out"
 _CONST = "verifying k+1 rows costs what decoding one does"
-
-
-def _tokens_pmf(i: Inputs) -> np.ndarray:
-    return np.concatenate([[0.0], i.model.pmf(i.k)])
 
 
 def _serial_throughput(i: Inputs) -> float:
@@ -29,7 +23,7 @@ def _parallel_step(i: Inputs) -> float:
 def _load(i: Inputs) -> float:
     if i.arrival_rate is None:
         raise NotApplicable("arrivals are not open")
-    rounds = finite.expected_rounds(i.n_tokens, _tokens_pmf(i)) if i.k else float(i.n_tokens)
+    rounds = finite.expected_rounds(i.n_tokens, i.tokens_pmf) if i.k else float(i.n_tokens)
     step = float(sd.step_time(i.draft_phase_s, i.verify_s, i.overhead_s))
     return float(queues.utilisation(i.arrival_rate / i.n_replicas, rounds * step / i.n_seqs))
 
@@ -180,21 +174,21 @@ FORMULAS: tuple[Formula, ...] = (
         "E[R_n] = 1 + sum_j p_j E[R_(n-j)]",
         ("independent rounds",),
         "theory note 4.1 (renewal recursion)",
-        lambda i: finite.expected_rounds(i.n_tokens, _tokens_pmf(i)),
+        lambda i: finite.expected_rounds(i.n_tokens, i.tokens_pmf),
     ),
     Formula(
         "variance_rounds", "Var[R_n]", "variance of that number",
         "E[R_n^2] by the same recursion with input 2 E[R_n] - 1",
         ("independent rounds",),
         "theory note 4.1",
-        lambda i: finite.variance_rounds(i.n_tokens, _tokens_pmf(i)),
+        lambda i: finite.variance_rounds(i.n_tokens, i.tokens_pmf),
     ),
     Formula(
         "batch_maximum_rounds", "E[max R_n]", "rounds until a static batch is done",
         "E[max] = sum_r 1 - P(R_n <= r)^m",
         ("independent rounds", "requests of one length, none admitted meanwhile"),
         "theory note 4.5",
-        lambda i: expected_max_rounds(i.n_tokens, _tokens_pmf(i), max(1, round(i.n_seqs))),
+        lambda i: expected_max_rounds(i.n_tokens, i.tokens_pmf, max(1, round(i.n_seqs))),
     ),
     Formula(
         "utilisation", "rho", "offered load / capacity of serial SD at full batches",

@@ -12,10 +12,6 @@ from analysis.psd_groups import AffineTimes
 from analysis.queues_batching import continuous_batching_fixed_point
 
 
-def _tokens_pmf(i: Inputs) -> np.ndarray:
-    return np.concatenate([[0.0], i.model.pmf(i.k)])
-
-
 def _interpolated(i: Inputs, full_s: float, half_s: float, n_seqs: float) -> float:
     """Return a phase of n requests from those of a full and of half a batch, linear in n."""
     slope = (full_s - half_s) / (i.n_seqs / 2)
@@ -25,7 +21,7 @@ def _interpolated(i: Inputs, full_s: float, half_s: float, n_seqs: float) -> flo
 def _running(i: Inputs, parallel: bool) -> Approximation:
     if i.arrival_rate is None:
         raise NotApplicable("arrivals are not open")
-    rounds = expected_rounds(i.n_tokens, _tokens_pmf(i))
+    rounds = expected_rounds(i.n_tokens, i.tokens_pmf)
     rate = i.arrival_rate / i.n_replicas
     # Every arrival stalls decoding for one prefill step; on two devices both prompts run at once.
     target_s, draft_s = i.target_prefill_s, i.draft_prefill_s
@@ -70,7 +66,7 @@ def _affine(i: Inputs) -> AffineTimes:
 
 
 def _stability(i: Inputs, which: int) -> float:
-    rounds = expected_rounds(i.n_tokens, _tokens_pmf(i))
+    rounds = expected_rounds(i.n_tokens, i.tokens_pmf)
     return float(i.n_replicas * stability_limits(_affine(i), i.k, rounds)[which])
 
 

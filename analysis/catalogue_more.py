@@ -21,17 +21,13 @@ _IID = "drafts accepted independently with one rate"
 _CONST = "verifying k+1 rows costs what decoding one does"
 
 
-def _tokens_pmf(i: Inputs) -> np.ndarray:
-    return np.concatenate([[0.0], i.model.pmf(i.k)])
-
-
 def _efficiency(i: Inputs) -> float:
     lengths = np.full(max(1, round(i.n_seqs)), i.n_tokens)
-    return static_batch_efficiency(lengths, _tokens_pmf(i))
+    return static_batch_efficiency(lengths, i.tokens_pmf)
 
 
 def _imbalance(i: Inputs) -> float:
-    survival = rounds_survival(i.n_tokens, _tokens_pmf(i))
+    survival = rounds_survival(i.n_tokens, i.tokens_pmf)
     # The maximum over a half of m requests: P(max > r) = 1 - (1 - P(R > r))^m.
     half = -np.expm1(i.n_seqs * np.log1p(-np.minimum(survival, 1.0 - 1e-16)))
     return batch_imbalance(half, half)
@@ -182,7 +178,7 @@ MORE: tuple[Formula, ...] = (
         "E[N] E[R_n] - n",
         ("independent rounds",),
         "theory note 4.4 (Wald)",
-        lambda i: mean_overshoot(i.n_tokens, _tokens_pmf(i)),
+        lambda i: mean_overshoot(i.n_tokens, i.tokens_pmf),
     ),
     Formula(
         "static_batch_efficiency", "eff", "share of slots that work in a static batch",
