@@ -53,6 +53,31 @@ def pre_verify_share(
     return give(np.where(total > 0, leave / np.where(total > 0, total, 1.0), 1.0))
 
 
+def transition_probabilities(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return the chain's matrix, shape (..., 2, 2), over (pre-verify, post-verify).
+
+    Rows [1 - a0, a0] and [1 - a^k, a^k]: full acceptance leads to post-verify.
+
+    Parameters
+    ----------
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`.
+
+    Examples
+    --------
+    >>> transition_probabilities(0.5, 2).tolist()
+    [[0.5, 0.5], [0.75, 0.25]]
+    """
+    start = alpha if alpha_after_reject is None else alpha_after_reject
+    enter, leave = np.broadcast_arrays(
+        probability("alpha_after_reject", start), one_minus_power(alpha, count("k", k, 1))
+    )
+    rows = [np.stack([1.0 - enter, enter], -1), np.stack([leave, 1.0 - leave], -1)]
+    return np.stack(rows, -2)
+
+
 def tokens_per_step(
     alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
 ) -> FloatArray:
@@ -193,27 +218,35 @@ def best_k(
     return give_counts(best)
 
 
-def discarded_per_step(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return drafted tokens per step that are not kept, k - alpha R (i.i.d.).
+def discarded_per_step(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return drafted tokens per step that are not kept, k - R + share of pre-verify steps.
 
-    A rejection occurs once per 1/(1 - alpha) emitted tokens, so alpha R tokens a step are
-    accepted drafts.
+    Of R tokens all are accepted drafts but the corrected ones, and every rejection leads to one
+    pre-verify step. Without memory a rejection occurs once per 1/(1 - alpha) emitted tokens, and
+    the value is k - alpha R.
 
     Parameters
     ----------
-    alpha, k
-        As in `pre_verify_share`, i.i.d.
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`.
 
     Examples
     --------
     >>> round(float(discarded_per_step(0.8, 5)), 5)
     3.17344
     """
-    return give(count("k", k, 1) - probability("alpha", alpha) * tokens_per_step(alpha, k))
+    kept = tokens_per_step(alpha, k, alpha_after_reject)
+    return give(count("k", k, 1) - kept + pre_verify_share(alpha, k, alpha_after_reject))
 
 
 def expected_steps(
-    n_tokens: int, alpha: float, k: int, alpha_after_reject: float | None = None
+    n_tokens: int,
+    alpha: float,
+    k: int,
+    alpha_after_reject: float | None = None,
+    alpha_at_start: float | None = None,
 ) -> float:
     """Return the mean number of steps for n tokens, started in pre-verify.
 
@@ -225,6 +258,8 @@ def expected_steps(
         Tokens to emit, >= 0.
     alpha, k, alpha_after_reject
         As in `pre_verify_share`, single numbers.
+    alpha_at_start
+        P(accept) of the very first step, which no rejection precedes; None: as after one.
 
     Examples
     --------
@@ -233,15 +268,15 @@ def expected_steps(
     """
     n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
     a = float(probability("alpha", alpha))
-    a0 = (
-        a
-        if alpha_after_reject is None
-        else float(probability("alpha_after_reject", alpha_after_reject))
-    )
+    after = a if alpha_after_reject is None else alpha_after_reject
+    a0 = float(probability("alpha_after_reject", after))
+    first = a0 if alpha_at_start is None else float(probability("alpha_at_start", alpha_at_start))
+    if n == 0:
+        return 0.0
     reject = (1.0 - a) * a ** np.arange(k)
     # Index i holds the steps for i - k tokens: what is overshot needs no more.
     pre, post = np.zeros(n + k + 1), np.zeros(n + k + 1)
     for i in range(k + 1, n + k + 1):
         pre[i] = 1.0 + a0 * post[i - 1] + (1.0 - a0) * pre[i - 1]
         post[i] = 1.0 + reject @ pre[i - k : i][::-1] + a**k * post[i - k]
-    return float(pre[n + k])
+    return float(1.0 + first * post[n + k - 1] + (1.0 - first) * pre[n + k - 1])

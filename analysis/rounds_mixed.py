@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import roots_jacobi
 
 from analysis._checks import FloatArray, give, one_count, positive
+from analysis.beta_mean import beta_quadrature
 from analysis.rounds import (
     acceptance_length_iid,
     acceptance_length_position,
@@ -138,10 +138,7 @@ def pooled_acceptance_length_beta(a: float, b: float, k: int) -> float:
     >>> round(pooled_acceptance_length_beta(1.0, 1.0, 1), 9)   # 1 / ln 2
     1.442695041
     """
-    shape_a, shape_b = float(positive("a", a)), float(positive("b", b))
     n = one_count("k", k)
     # 1/E[N] has poles at the roots of unity, about 2 pi/(k+1) from [0, 1]: nodes grow with k.
-    x, weight = roots_jacobi(64 + 4 * n, shape_b - 1.0, shape_a - 1.0)
-    alpha = np.clip(0.5 * (1.0 + x), 0.0, 1.0)
-    inverse = np.average(1.0 / acceptance_length_iid(alpha, n), weights=weight)
-    return float(1.0 / inverse)
+    alpha, weight = beta_quadrature(a, b, 64 + 4 * n)
+    return float(1.0 / (weight @ (1.0 / acceptance_length_iid(alpha, n))))

@@ -6,23 +6,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
-from analysis import pearl, psd, sd
+from analysis import finite_memory, pearl, psd, sd
+from analysis._checks import nonnegative, one_count
 from analysis.finite import effective_tokens_per_round
+from analysis.rounds import accepted_pmf_position, tokens_pmf
 from analysis.stages import expected_max
 from psdsim.acceptance import (
     AcceptanceModel,
     BetaAcceptance,
     IidAcceptance,
     MarkovAcceptance,
+    MarkovRoundsAcceptance,
     MeanLengthAcceptance,
 )
 from psdsim.errors import InputError
 
 
 class NoClosedForm(InputError):  # noqa: N818 (it is an answer, not a mistake of the caller)
-    """No closed form covers this case; the message says why."""
+    """No closed form covers this case; the message says why.
+
+    Examples
+    --------
+    >>> NoClosedForm("arrivals are open").reason
+    'arrivals are open'
+    """
+
+    @property
+    def reason(self) -> str:
+        """Why there is none, one sentence."""
+        return self.what
 
 
 @dataclass(frozen=True)
@@ -34,12 +46,16 @@ class Jitter:
     draft_cv, verify_cv
         Coefficients of variation.
     law
-        Of both.
+        Of both; an exponential's coefficient of variation is 1, or 0 for a constant.
     """
 
     draft_cv: float
     verify_cv: float
     law: Literal["lognormal", "exponential"] = "lognormal"
+
+    def __post_init__(self) -> None:
+        nonnegative("draft_cv", self.draft_cv)
+        nonnegative("verify_cv", self.verify_cv)
 
 
 @dataclass(frozen=True)
@@ -49,7 +65,7 @@ class SteadyState:
     Parameters
     ----------
     tokens_per_step_per_request
-        Tokens that a verified request gains in a step.
+        Tokens that a verified request gains in a step, on average.
     step_time_s
         Mean time of a step, s.
     output_throughput
@@ -109,8 +125,8 @@ def steady_state(
     overhead_s, sync_s
         Fixed costs of a step, of a barrier between two devices, s.
     n_tokens
-        Decoded tokens of a request: the stop inside its last block is then counted. None:
-        endless requests.
+        Decoded tokens of each request: the value is then n / E[rounds for n], since the stop
+        clips the last block. None: endless requests.
     jitter
         Of the two phases.
 
@@ -128,6 +144,9 @@ def steady_state(
     """
     if schedule not in _FORMS:
         raise NoClosedForm(f"no closed form is known for schedule '{schedule}'")
+    one_count("k", k)
+    if n_tokens is not None:
+        one_count("n_tokens", n_tokens, 1)
     form = _FORMS[schedule]
     phases = _Phases(draft_time_s, verify_time_s, overhead_s, sync_s, jitter)
     tokens = form.tokens(acceptance, k, n_tokens)
@@ -135,6 +154,10 @@ def steady_state(
     assumptions = ["full batches", "step times at their means"]
     if n_tokens is None:
         assumptions.append("endless requests: no stop clips a block")
+    else:
+        assumptions.append(f"every request decodes {n_tokens} tokens")
+    if isinstance(acceptance, BetaAcceptance) and tokens > 1.0:
+        assumptions.append("requests of one length: hard ones stay for more steps (pooled)")
     return SteadyState(
         tokens_per_step_per_request=tokens,
         step_time_s=time_s,
@@ -162,26 +185,45 @@ def _chain_tokens(acceptance: AcceptanceModel, k: int, n_tokens: int | None) -> 
         return 1.0
     if acceptance.judged_by == "replay":
         raise NoClosedForm("a replayed recording has no law to put into a formula")
-    if isinstance(acceptance, BetaAcceptance):
-        return acceptance.pooled_acceptance_length(k)
     if n_tokens is None:
-        return acceptance.acceptance_length(k)
-    pmf = np.concatenate([[0.0], acceptance.pmf(k)])
-    # Rounds with memory are treated as independent here: an error of the order of one round.
-    return effective_tokens_per_round(n_tokens, pmf)
+        return acceptance.pooled_acceptance_length(k)
+    rounds = _rounds_with_memory(acceptance, k, n_tokens)
+    if rounds is not None:
+        return n_tokens / rounds
+    return effective_tokens_per_round(n_tokens, tokens_pmf(acceptance.pmf(k)))
+
+
+def _rounds_with_memory(acceptance: AcceptanceModel, k: int, n_tokens: int) -> float | None:
+    """Return E[rounds for n tokens] where rounds are not independent and alike, else None."""
+    if isinstance(acceptance, BetaAcceptance):
+        return finite_memory.expected_rounds_beta(n_tokens, *acceptance.shape, k)
+    if isinstance(acceptance, MarkovAcceptance):
+        return finite_memory.expected_rounds_markov(
+            n_tokens, acceptance.after_accept, acceptance.after_reject, k
+        )
+    if isinstance(acceptance, MarkovRoundsAcceptance):
+        full, other = acceptance.conditional_rates_after(k)
+        # The first round of an output follows no full one.
+        return finite_memory.expected_rounds_markov_rounds(
+            n_tokens, accepted_pmf_position(other), accepted_pmf_position(full)
+        )
+    return None
 
 
 def _pearl_tokens(acceptance: AcceptanceModel, k: int, n_tokens: int | None) -> float:
     if isinstance(acceptance, IidAcceptance | MeanLengthAcceptance):
-        alpha, after_reject = acceptance.alpha, None
+        alpha, after_reject, at_start = acceptance.alpha, None, None
     elif isinstance(acceptance, MarkovAcceptance):
         alpha, after_reject = acceptance.after_accept, acceptance.after_reject
+        at_start = finite_memory.stationary_rate(alpha, after_reject)
     else:
         kind = getattr(acceptance, "kind", type(acceptance).__name__)
-        raise NoClosedForm(f"PEARL's chain has a closed form for iid and markov, not for {kind}")
+        raise NoClosedForm(
+            f"PEARL's chain has a closed form for iid, mean_length and markov, not for {kind}"
+        )
     if n_tokens is None:
         return float(pearl.tokens_per_step(alpha, k, after_reject))
-    return n_tokens / pearl.expected_steps(n_tokens, alpha, k, after_reject)
+    return n_tokens / pearl.expected_steps(n_tokens, alpha, k, after_reject, at_start)
 
 
 def _verify_only(p: _Phases) -> float:

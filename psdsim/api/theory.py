@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psdsim.acceptance import IidAcceptance
+from psdsim.acceptance import IidAcceptance, MarkovAcceptance, MeanLengthAcceptance
 from psdsim.run.basis import Basis, seqs_per_step
 from psdsim.run.prepare import costs
 from psdsim.scenario import Scenario
@@ -122,10 +122,13 @@ def _pearl_rows(scenario: Scenario, k: int) -> float:
     """Return the mean rows a request brings to a PEARL pass: 1 in pre-verify, k in post-verify."""
     from analysis.pearl import pre_verify_share
 
-    alpha = getattr(scenario.acceptance, "alpha", None)
-    if alpha is None:
-        return float(k)
-    share = float(pre_verify_share(alpha, k))
+    model = scenario.acceptance
+    if isinstance(model, MarkovAcceptance):
+        share = float(pre_verify_share(model.after_accept, k, model.after_reject))
+    elif isinstance(model, IidAcceptance | MeanLengthAcceptance):
+        share = float(pre_verify_share(model.alpha, k))
+    else:
+        return float(k)  # no closed form will be asked for
     return share + (1.0 - share) * k
 
 

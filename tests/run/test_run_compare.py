@@ -176,3 +176,23 @@ def test_decode_alone_agrees_where_a_closed_loop_does_not_fill_the_batch():
             "output_tokens": 256}  # fmt: skip
     for found in compare(Scenario.builtin({"workload": work}), k=4, replications=2).rows:
         assert abs(found["decode_throughput_theory_error"]) < 0.01, found["schedule"]
+
+
+@pytest.mark.parametrize(
+    "acceptance",
+    [
+        {"kind": "markov", "after_accept": 0.88, "after_reject": 0.4},
+        {"kind": "beta", "mean": 0.75, "concentration": 6.0},
+        {"kind": "position", "convention": "conditional", "rates": [0.9, 0.7, 0.7, 0.5]},
+    ],
+    ids=lambda a: a["kind"],
+)
+def test_theory_of_other_acceptance_models_on_a_whole_comparison(acceptance):
+    scenario = Scenario.builtin({"acceptance": acceptance, "workload.n_requests": 600})
+    for found in compare(scenario, ["sd", "pearl"], 4, replications=3).rows:
+        error = found["decode_throughput_theory_error"]
+        if error is None:
+            assert "PEARL's chain has a closed form for" in found["theory_reason"]
+            assert found["schedule"] == "pearl"
+        else:
+            assert abs(error) < 0.015, (found["schedule"], error)
