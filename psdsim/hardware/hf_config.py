@@ -15,7 +15,9 @@ from psdsim.errors import InputError
 from psdsim.hardware.quantization import storage
 from psdsim.hardware.shape import Mla, ModelShape
 
-_UNGATED = {"phi", "gpt_neox", "starcoder2", "nemotron", "falcon", "mpt"}
+_UNGATED = {"phi", "gpt_neox", "starcoder2", "nemotron", "arcee"}
+# Families whose config leaves the key out where the embeddings are tied.
+_TIED = ("gemma", "cohere", "starcoder2")
 # Keys whose non-empty value means layers that differ in more than their window.
 _MIXED_LAYOUT = {
     "global_head_dim": "layers with two attention head sizes",
@@ -23,9 +25,23 @@ _MIXED_LAYOUT = {
     "num_kv_shared_layers": "layers that share their KV cache",
     "linear_num_value_heads": "linear-attention layers",
     "mamba_d_state": "state-space layers",
+    "ssm_state_size": "state-space layers",
+    "hybrid_override_pattern": "state-space layers",
+    "linear_attn_config": "linear-attention layers",
+    "full_attention_interval": "linear-attention layers",
+    "block_types": "recurrent layers",
+    "cross_attention_layers": "cross-attention layers",
     "index_topk": "sparse attention with an indexer",
     "block_configs": "layers of different shapes",
 }
+# Counts of experts that are read; any other key of that kind would leave its experts out.
+_EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts")
+_OTHER_EXPERT_COUNTS = (
+    "moe_num_experts",
+    "num_moe_experts",
+    "moe_num_shared_experts",
+    "ffn_config",
+)
 _KNOWN_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
 
 
@@ -143,7 +159,7 @@ def shape_from_config(
         "n_kv_heads": n_heads if mla else keys.whole("num_key_value_heads", default=n_heads),
         "head_dim": head_dim,
         "vocab": keys.whole("vocab_size"),
-        "tied": keys.flag("tie_word_embeddings", default=model_type.startswith("gemma")),
+        "tied": keys.flag("tie_word_embeddings", default=model_type.startswith(_TIED)),
         "gated_ffn": model_type not in _UNGATED,
         "qkv_bias": bias and mla is None,
         "o_bias": bias and not is_qwen2 and mla is None,
@@ -175,6 +191,13 @@ def _refuse_unknown_layout(keys: _Keys) -> None:
             raise InputError(
                 f"'{key}' says that the model has {what}, which the roofline does not cover",
                 expected="one attention layout (give a step-time table or affine times instead)",
+                where=keys.where,
+            )
+    for key in _OTHER_EXPERT_COUNTS:
+        if keys.config.get(key):
+            raise InputError(
+                f"'{key}' counts experts in a way that the roofline does not cover",
+                expected="one of " + ", ".join(_EXPERT_COUNTS),
                 where=keys.where,
             )
     layers = keys.items("layer_types", str)
@@ -225,9 +248,7 @@ def _windows(keys: _Keys, model_type: str, n_layers: int) -> tuple[int | None, i
 
 
 def _feed_forward(keys: _Keys, model_type: str, n_layers: int) -> dict[str, Any]:
-    n_experts = keys.whole(
-        "num_local_experts", "num_experts", "n_routed_experts", default=0, least=0
-    )
+    n_experts = keys.whole(*_EXPERT_COUNTS, default=0, least=0)
     if n_experts == 0:
         return {"intermediate": keys.whole("intermediate_size")}
     plain = keys.whole("intermediate_size")

@@ -83,8 +83,18 @@ class StepTimer:
     def over(
         self, n_seqs: ArrayLike, n_tokens: ArrayLike, n_kv_tokens: ArrayLike
     ) -> NDArray[np.float64]:
-        """Return the seconds of many passes; arguments broadcast."""
+        """Return the seconds of many passes, bit for bit those of single calls.
+
+        Parameters
+        ----------
+        n_seqs, n_tokens, n_kv_tokens
+            As in a single call; they broadcast against each other.
+        """
         n, t, kv = np.broadcast_arrays(*map(np.asarray, (n_seqs, n_tokens, n_kv_tokens)))
+        if self.affine is not None:
+            a, b, c, d = self.affine
+            # The same products and sums in the same order as in a single call.
+            return np.asarray(a + b * n + c * t + d * kv, dtype=np.float64)
         flat = [self(*shape) for shape in zip(n.flat, t.flat, kv.flat, strict=True)]
         return np.array(flat, dtype=np.float64).reshape(n.shape)
 

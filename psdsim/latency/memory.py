@@ -23,6 +23,10 @@ def kv_blocks(
 ) -> int:
     """Return the KV blocks that fit into the GPUs' memory.
 
+    A drafter on GPUs of its own has a pool of its own: ask for each and take the smaller, as a
+    token needs its place in both. Sliding windows save nothing here: each layer keeps the whole
+    context, the cautious reading.
+
     Parameters
     ----------
     shape, gpu, n_gpus

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from psdsim.hardware.fields import NonNegative
 from psdsim.latency.base import Placement, StepTime, StepTimer
 
 
-class ConstantStepTime(StepTime):
+class _OneTime(StepTime):
+    """A time that is the same whatever is in the pass, so that padding can't change it."""
+
+    @field_validator("cuda_graph_sizes")
+    @classmethod
+    def _no_padding(cls, value: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if value is not None:
+            raise ValueError(
+                "cuda_graph_sizes has no effect on a time that does not depend on the tokens; "
+                "expected null, or another kind of step time"
+            )
+        return value
+
+
+class ConstantStepTime(_OneTime):
     """The same time for every pass, whatever is in it.
 
     Examples
@@ -49,7 +63,7 @@ class AffineStepTime(StepTime):
         return StepTimer(lambda n, t, kv: a + b * n + c * t + d * kv, affine=(a, b, c, d))
 
 
-class ExponentialStepTime(StepTime):
+class ExponentialStepTime(_OneTime):
     """Exponentially distributed with one mean, whatever is in the pass: for queueing checks."""
 
     kind: Literal["exponential"] = Field("exponential", description="Exponential, for M/M/1.")

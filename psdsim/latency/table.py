@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -52,7 +51,7 @@ class TableStepTime(StepTime):
             raise ValueError("expected either path or rows")
         if self.rows is not None:
             try:
-                self.grid  # noqa: B018 (a hole in the grid shall show now)
+                self.grid()  # a hole in the grid shall show now
             except InputError as error:
                 raise ValueError(str(error)) from None
         return self
@@ -62,22 +61,30 @@ class TableStepTime(StepTime):
         if self.path is None:
             return self
         path = base_dir / self.path
-        rows = read_table(path)
+        read = self.model_copy(update={"rows": tuple(read_table(path)), "path": None})
         try:
-            return self.model_copy(update={"rows": tuple(rows), "path": None})._checked()
+            read.grid()
         except InputError as error:
             raise error.at(str(path)) from None
+        return read
 
-    def _checked(self) -> Self:
-        self.grid  # noqa: B018
-        return self
-
-    @cached_property
     def grid(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64]]:
-        """The axes, and the times on their product, shape (n_batch, n_query, n_context)."""
+        """Return the axes, and the times on their product, shape (n_batch, n_query, n_context).
+
+        Raises
+        ------
+        psdsim.errors.InputError
+            If the file has not been read, a point is missing, stands twice, or is impossible.
+        """
         if self.rows is None:
             raise InputError("the table has not been read", where="step_time")
         data = np.array(self.rows, dtype=np.float64)
+        empty = data[:, :2].min(axis=1) < 1.0
+        if empty.any():
+            raise InputError(
+                f"the step-time table has a row at {_named(data[empty][0, :3])}",
+                expected="at least one sequence and one token each",
+            )
         axes = tuple(np.unique(data[:, i]) for i in range(3))
         times = np.full([axis.size for axis in axes], np.nan)
         index = tuple(np.searchsorted(axis, data[:, i]) for i, axis in enumerate(axes))
@@ -95,7 +102,7 @@ class TableStepTime(StepTime):
         return axes, times
 
     def _bare_timer(self, placement: Placement) -> StepTimer:
-        axes, times = self.grid
+        axes, times = self.grid()
         notes: set[str] = set()
         batch, query, context = (
             _Axis(name, axis.tolist(), notes) for name, axis in zip(AXES, axes, strict=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from psdsim.hardware import Gpu, Mla, ModelShape, expert_coverage, gpu, model_shape
 from psdsim.latency import Placement, RooflineStepTime
-from psdsim.latency.roofline import operations, touched_bytes
+from psdsim.latency.work import PassWork
 
 DENSE = ModelShape(
     name="dense", n_layers=2, hidden=8, n_heads=4, n_kv_heads=2, head_dim=4, intermediate=16,
@@ -42,7 +42,7 @@ def test_compute_bound_pass_by_hand() -> None:
     # 2 operations a weight and token; attention: 4 x 4 heads x 4 elements a query-key pair and
     # layer; of 100 new tokens a sequence, one sees the 50 cached and half of the new on average.
     flops = 2 * DENSE_MATRICES * 200 + 2 * 64 * 200 * (50 + 50)
-    assert operations(DENSE, 2, 200, 100) == flops
+    assert PassWork(DENSE).operations(2, 200, 100) == flops
     slow = CARD.model_copy(update={"bf16_flops": 1e3})
     assert IDEAL.bind(Placement(DENSE, slow))(2, 200, 100) == pytest.approx(flops / 1e3, rel=1e-12)
     half = IDEAL.model_copy(update={"compute_efficiency": 0.25})
@@ -54,7 +54,7 @@ def test_pass_is_the_slower_of_both_and_fixed_times_come_on_top() -> None:
     n = np.arange(1, 3000, 50)
     memory = 2 * DENSE_READ / 1e6
     for card, tokens in product((CARD, CARD.model_copy(update={"bf16_flops": 1e6})), n):
-        compute = operations(DENSE, int(tokens), int(tokens), 0) / card.bf16_flops
+        compute = PassWork(DENSE).operations(int(tokens), int(tokens), 0) / card.bf16_flops
         time_s = model.bind(Placement(DENSE, card))(int(tokens), int(tokens), 0)
         assert time_s == pytest.approx(11.0 + max(memory, compute), rel=1e-12)
 
@@ -104,22 +104,26 @@ MOE = DENSE.model_copy(
 def test_mixture_of_experts_by_hand() -> None:
     # One dense layer, one with a router (8 x 4) and experts of 3 x 8 x 6 = 144 weights.
     others = DENSE_READ - 384 + 32
-    assert touched_bytes(MOE, 1) == pytest.approx(2 * (others + 2 * 144))
-    assert touched_bytes(MOE, 2) == pytest.approx(2 * (others + 3 * 144))  # 4 (1 - 1/4) = 3 experts
-    assert touched_bytes(MOE, 1000) == pytest.approx(2 * (others + 4 * 144))
+    work = PassWork(MOE)
+    assert work.weight_bytes(1) == pytest.approx(2 * (others + 2 * 144))
+    assert work.weight_bytes(2) == pytest.approx(2 * (others + 3 * 144))  # 4 (1 - 1/4) experts
+    assert work.weight_bytes(1000) == pytest.approx(2 * (others + 4 * 144))
     used = DENSE_MATRICES - 384 + 32 + 2 * 144
-    assert operations(MOE, 1, 1, 0) == 2 * used + 2 * 64 * 0.5
+    assert work.operations(1, 1, 0) == 2 * used + 2 * 64 * 0.5
     shared = MOE.model_copy(update={"shared_intermediate": 5})
-    assert touched_bytes(shared, 1) - touched_bytes(MOE, 1) == pytest.approx(2 * 3 * 8 * 5)
+    more = PassWork(shared).weight_bytes(1) - work.weight_bytes(1)
+    assert more == pytest.approx(2 * 3 * 8 * 5)
 
 
 def test_storage_formats_by_hand() -> None:
     quantised = MOE.model_copy(update={"linear_dtype_bytes": 1.0, "expert_dtype_bytes": 0.5})
     linear = 2 * 384 + 384  # attention of both layers, feed-forward of one
     plain = 80 + 32 + 2 * 16 + 8  # output projection, router, norms stay as they are
-    assert touched_bytes(quantised, 1) == pytest.approx(2 * plain + linear + 0.5 * 2 * 144)
+    assert PassWork(quantised).weight_bytes(1) == pytest.approx(2 * plain + linear + 0.5 * 2 * 144)
     tied = DENSE.model_copy(update={"tied": True})
-    assert touched_bytes(tied, 1) == touched_bytes(DENSE, 1)  # one table, read whole as output
+    assert PassWork(tied).weight_bytes(1) == PassWork(DENSE).weight_bytes(
+        1
+    )  # one table, read whole as output
     assert tied.weight_bytes == DENSE.weight_bytes - 2 * 80
 
 
@@ -133,7 +137,7 @@ def test_eight_bit_rate_only_where_weights_and_gpu_have_it(
     card = CARD.model_copy(update={"fp8_flops": fp8, "bandwidth_bytes_per_s": 1e15})
     shape = DENSE.model_copy(update={"quantization": kind})
     time_s = IDEAL.bind(Placement(shape, card))(100, 100, 0)
-    assert time_s == pytest.approx(operations(shape, 100, 100, 0) / rate)
+    assert time_s == pytest.approx(PassWork(shape).operations(100, 100, 0) / rate)
 
 
 def test_sliding_windows_cap_bytes_and_operations() -> None:
@@ -142,7 +146,7 @@ def test_sliding_windows_cap_bytes_and_operations() -> None:
     # One layer reads 100 cached tokens of each of 3 sequences, the other 10: 32 B a token.
     assert bind(3, 3, 300) == pytest.approx((2 * DENSE_READ + 32 * 3 * 110) / 1e6)
     assert bind(3, 3, 15) == pytest.approx((2 * DENSE_READ + 32 * 3 * 10) / 1e6)
-    difference = operations(DENSE, 3, 3, 300) - operations(sliding, 3, 3, 300)
+    difference = PassWork(DENSE).operations(3, 3, 300) - PassWork(sliding).operations(3, 3, 300)
     assert difference == pytest.approx(64 * 3 * (100.5 - 10))
 
 
@@ -155,7 +159,7 @@ def test_latent_attention_reads_one_vector_and_works_on_it_for_every_head() -> N
     # (6 + 2) elements x 2 B x 2 layers, whole on each GPU.
     assert np.subtract(cached, empty) == pytest.approx([32 * 1000 / 1e6] * 2)
     # Scores over 8 elements, values over 6, two operations each, 4 heads, 2 layers.
-    difference = operations(mla, 1, 1, 1000) - operations(mla, 1, 1, 0)
+    difference = PassWork(mla).operations(1, 1, 1000) - PassWork(mla).operations(1, 1, 0)
     assert difference == 2 * 4 * 2 * (8 + 6) * 1000
 
 

@@ -38,6 +38,11 @@ def test_affine_by_hand() -> None:
     assert timer.affine == (8.0, 0.5, 0.25, 0.0625)
     assert timer.jitter == "none"
     assert timer.over([1, 4], [1, 20], [0, 64]).tolist() == [8.75, 19.0]
+    # Arguments broadcast: two batches (down) by three contexts (across).
+    assert timer.over([[2], [4]], [[2], [4]], [0, 16, 32]).tolist() == [
+        [9.5, 10.5, 11.5],
+        [11.0, 12.0, 13.0],
+    ]
 
 
 @given(
@@ -48,13 +53,17 @@ def test_over_equals_calls_bit_for_bit(
 ) -> None:
     names = ("base_s", "per_sequence_s", "per_token_s", "per_kv_token_s")
     timer = AffineStepTime(**dict(zip(names, law, strict=True))).bind(NOWHERE)
-    shape = (n, n * query, n * context)
-    assert timer.over(*([x] for x in shape)).tolist() == [timer(*shape)]
+    shapes = [(m, m * query, m * context) for m in (n, n + 1, 2 * n)]
+    assert timer.over(*np.array(shapes).T).tolist() == [timer(*shape) for shape in shapes]
+    padded = AffineStepTime(**dict(zip(names, law, strict=True)), cuda_graph_sizes=(8, 64, 256))
+    timer = padded.bind(NOWHERE)
+    assert timer.over(*np.array(shapes).T).tolist() == [timer(*shape) for shape in shapes]
 
 
 def test_constant_and_exponential() -> None:
     constant = ConstantStepTime(time_s=0.25).bind(NOWHERE)
     assert (constant(1, 1, 0), constant(99, 400, 10**6)) == (0.25, 0.25)
+    assert constant.over([1, 2, 3], [1, 2, 3], 0).tolist() == [0.25] * 3
     assert (constant.affine, constant.jitter) == ((0.25, 0.0, 0.0, 0.0), "none")
     exponential = ExponentialStepTime(mean_s=0.5).bind(NOWHERE)
     assert exponential(3, 9, 27) == 0.5  # the mean; the engine multiplies it by the jitter
@@ -91,11 +100,14 @@ def test_kind_chooses_the_model_and_it_survives_a_round_trip(kind: str) -> None:
         ("roofline", {"bandwidth_efficiency": 1.1}, "less than or equal to 1"),
         ("roofline", {"compute_efficiency": 0.0}, "greater than 0"),
         ("roofline", {"kv_dtype_bytes": 0.0}, "greater than 0"),
-        ("constant", {"cuda_graph_sizes": []}, "ascending"),
-        ("constant", {"cuda_graph_sizes": [4, 2]}, "ascending"),
-        ("constant", {"cuda_graph_sizes": [2, 2]}, "ascending"),
-        ("constant", {"cuda_graph_sizes": [0, 2]}, "greater than or equal to 1"),
-        ("constant", {"cuda_graph_sizes": [1, True]}, "truth value"),
+        ("affine", {"cuda_graph_sizes": []}, "ascending"),
+        ("affine", {"cuda_graph_sizes": [4, 2]}, "ascending"),
+        ("affine", {"cuda_graph_sizes": [2, 2]}, "ascending"),
+        ("affine", {"cuda_graph_sizes": [0, 2]}, "greater than or equal to 1"),
+        ("affine", {"cuda_graph_sizes": [1, True]}, "truth value"),
+        # One time whatever is in the pass: padding would do nothing.
+        ("constant", {"cuda_graph_sizes": [1, 2]}, "cuda_graph_sizes has no effect"),
+        ("exponential", {"cuda_graph_sizes": [1, 2]}, "cuda_graph_sizes has no effect"),
     ],
 )
 def test_bad_values_are_refused(kind: str, changed: dict[str, Any], message: str) -> None:
@@ -137,13 +149,11 @@ def test_a_verifying_pass_pads_its_tokens_only() -> None:
     assert padded(2, 17, 0) == bare.bind(NOWHERE)(2, 17, 0)  # above the largest: as it is
 
 
-def test_padding_keeps_notes_and_jitter_of_the_model() -> None:
+def test_padding_keeps_the_notes_of_the_model() -> None:
     table = TableStepTime(rows=((1, 1, 0, 1.0), (3, 1, 0, 2.0)), cuda_graph_sizes=(4,))
     timer = table.bind(NOWHERE)
     assert timer(3, 3, 0) == 2.5
     assert list(timer.notes) == ["n_seqs 4 lies outside the table (1 to 3): extended linearly"]
-    jittered = ExponentialStepTime(mean_s=1.0, cuda_graph_sizes=(4,)).bind(NOWHERE)
-    assert jittered.jitter == "exponential"
 
 
 # Jitter.

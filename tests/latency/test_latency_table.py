@@ -48,6 +48,13 @@ def test_on_the_points_it_is_the_points_exactly() -> None:
         assert timer(n, n * q, n * c) == time_s
 
 
+def test_a_copy_with_other_rows_uses_them() -> None:
+    # Nothing derived from the old rows may stay behind in the copy.
+    assert TABLE.bind(Placement())(1, 1, 0) == TIMES[0, 0, 0]
+    changed = TABLE.model_copy(update={"rows": ((1, 1, 0, 7.0),)})
+    assert changed.bind(Placement())(1, 1, 0) == 7.0
+
+
 def test_order_of_rows_does_not_matter() -> None:
     shuffled = [ROWS[i] for i in np.random.default_rng(1).permutation(len(ROWS))]
     a, b = TABLE.bind(Placement()), TableStepTime(rows=tuple(shuffled)).bind(Placement())
@@ -108,6 +115,8 @@ def test_over_gives_the_same_floats_and_broadcasts() -> None:
         ((), "at least 1 item"),
         (((1, 1, 0, 0.0),), "greater than 0"),
         (((0, 1, 0, 1.0),), "greater than 0"),
+        (((0.5, 1, 0, 1.0),), "a row at n_seqs 0.5, query_length 1, context 0; expected at least"),
+        (((2, 0.5, 0, 1.0), (1, 1, 0, 1.0)), "a row at n_seqs 2, query_length 0.5, context 0"),
         (((1, 1, -1, 1.0),), "greater than or equal to 0"),
         (((1, 1, 0, float("inf")),), "finite"),
         (((1, 1, 0, True),), "truth value"),
