@@ -37,6 +37,8 @@ class InputError(ValueError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest known word, or an empty string.
 
+    Upper and lower case count as the same.
+
     Examples
     --------
     >>> did_you_mean("alhpa", ["alpha", "kind"])
@@ -44,5 +46,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["alpha"])
     ''
     """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    names = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), list(names), n=1, cutoff=0.6)
+    return f"; did you mean '{names[close[0]]}'?" if close else ""

@@ -45,9 +45,11 @@ class BetaAcceptance(TapeModel):
     def _one_form(self) -> Self:
         shape = self.a is not None and self.b is not None
         moments = self.mean is not None and self.concentration is not None
-        given = sum(x is not None for x in (self.a, self.b, self.mean, self.concentration))
-        if given != 2 or not (shape or moments):
-            raise ValueError("expected a and b, or mean and concentration")
+        names = ("a", "b", "mean", "concentration")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 2 or not (shape or moments):
+            found = ", ".join(given) or "neither"
+            raise ValueError(f"found {found}; expected a and b, or mean and concentration")
         if moments and self.mean in (0.0, 1.0):
             raise ValueError(f"mean is {self.mean:g}; expected a number strictly between 0 and 1")
         for name, value in zip("ab", self.shape, strict=True):

@@ -10,28 +10,31 @@ from pydantic import BeforeValidator, Field
 from psdsim.errors import InputError
 
 
-def _no_bool(value: object) -> object:
+def _only_numbers(value: object) -> object:
     # True would otherwise pass silently as the number 1.
     if isinstance(value, bool | np.bool_):
         raise ValueError(f"{value} is a truth value where a number is expected")
+    # Pydantic would read the number out of a text.
+    if isinstance(value, str):
+        raise ValueError(f"{value!r} is a text where a number is expected")
     return value
 
 
 Probability = Annotated[
-    float, BeforeValidator(_no_bool), Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    float, Field(ge=0.0, le=1.0, allow_inf_nan=False), BeforeValidator(_only_numbers)
 ]
-"""A finite number in [0, 1]; ``True`` and ``False`` are refused."""
+"""A finite number in [0, 1]; truth values and texts are refused."""
 
-NonNegative = Annotated[float, BeforeValidator(_no_bool), Field(ge=0.0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False), BeforeValidator(_only_numbers)]
 """A finite number of at least 0."""
 
-Positive = Annotated[float, BeforeValidator(_no_bool), Field(gt=0.0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False), BeforeValidator(_only_numbers)]
 """A finite number above 0."""
 
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_only_numbers)]
 """A whole number of at least 0."""
 
-DraftLength = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+DraftLength = Annotated[int, Field(ge=1), BeforeValidator(_only_numbers)]
 """A draft length k at which something was measured, at least 1 token."""
 
 

@@ -41,7 +41,8 @@ class Replay(AcceptanceModel):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.path is None) == (self.rounds is None):
-            raise ValueError("expected either path or rounds")
+            found = "neither" if self.path is None else "both"
+            raise ValueError(f"found {found}; expected either path or rounds")
         if self.rounds is not None:
             problem = _problem(self.rounds, self.k)
             if problem:

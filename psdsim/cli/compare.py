@@ -9,12 +9,15 @@ import typer
 from psdsim.cli.options import (
     BasisOption,
     Output,
+    Processes,
+    Replications,
     ScenarioFile,
     Seed,
     Set,
     load_scenario,
     parse_basis,
     parse_ks,
+    parse_processes,
     parse_schedules,
     progress_bar,
     terminal_width,
@@ -32,11 +35,9 @@ def compare_command(
     ] = "1:5",
     set_: Set = None,
     basis: BasisOption = "step-batch",
-    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 3,
+    replications: Replications = 3,
     seed: Seed = 0,
-    processes: Annotated[
-        int | None, typer.Option(help="Worker processes; none: by the size of the job.")
-    ] = None,
+    processes: Processes = None,
     format_: Annotated[
         str | None, typer.Option("--format", help="table, json or csv.", show_default=False)
     ] = None,
@@ -45,8 +46,8 @@ def compare_command(
     """Compare schedules, with theory beside each throughput."""
     kind = choose_format(format_, output)
     names, ks = parse_schedules(schedules), parse_ks(k)
-    held = parse_basis(basis)
-    loaded = load_scenario(scenario, set_)
+    held, n_processes = parse_basis(basis), parse_processes(processes)
+    loaded = load_scenario(scenario, set_, output)
     from psdsim.api import compare
     from psdsim.cli.tables import comparison_text
     from psdsim.run.metrics import DEFINITIONS
@@ -54,7 +55,7 @@ def compare_command(
     with progress_bar("simulating") as progress:
         result = compare(
             loaded, names, ks,
-            basis=held, seed=seed, replications=replications, processes=processes,
+            basis=held, seed=seed, replications=replications, processes=n_processes,
             progress=progress,
         )  # fmt: skip
     table = comparison_text(result, terminal_width()) + "\n"

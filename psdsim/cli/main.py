@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import typer
-from rich.console import Console
 
 from psdsim.cli import compare, init, predict, schedules, theory, timeline, validate
 from psdsim.errors import InputError
@@ -52,18 +52,21 @@ def main(arguments: list[str] | None = None) -> int:
     int
         0 done, 1 a check failed, 2 bad input, 130 interrupted.
     """
-    errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         code = app(args=arguments, standalone_mode=False)
+        if code == 130:
+            # What typer makes of Ctrl-C.
+            _tell("interrupted")
         return int(code) if isinstance(code, int) else 0
     except InputError as error:
-        errors.print(f"psdsim: {error}")
+        _tell(str(error))
     except typer.TyperException as error:
-        # Asked for nothing, typer has printed the help by now.
         message = error.format_message()
-        if message:
-            errors.print(f"psdsim: {message}")
-        return 2
+        if message.startswith("Usage:"):
+            # Asked for nothing: the message is the help.
+            print(message, file=sys.stderr)
+        else:
+            _tell(re.sub(r"^Invalid value for '([^']*)': (Value error, )?", r"\1: ", message))
     except typer.Exit as error:
         return int(error.exit_code)
     except BrokenPipeError:
@@ -71,11 +74,18 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        errors.print(f"psdsim: {error.filename or 'file'}: {error.strerror or error}")
+        _tell(f"{error.filename or 'file'}: {error.strerror or error}")
+    except MemoryError:
+        _tell("this needs more memory than there is; expected fewer requests or shorter outputs")
     except (KeyboardInterrupt, typer.Abort):
-        errors.print("psdsim: interrupted")
+        _tell("interrupted")
         return 130
     return 2
+
+
+def _tell(message: str) -> None:
+    """Print one line, whatever line breaks the input has brought into the message."""
+    print("psdsim: " + " ".join(message.split("\n")), file=sys.stderr)
 
 
 def run() -> None:

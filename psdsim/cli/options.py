@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -13,9 +14,9 @@ from typing import Annotated
 import typer
 
 from psdsim.commands import MAX_K
-from psdsim.errors import InputError
-from psdsim.scenario import Scenario, parse_assignment
-from psdsim.schedules import schedule_class
+from psdsim.errors import InputError, did_you_mean
+from psdsim.scenario import Scenario, parse_assignments
+from psdsim.schedules import SCHEDULES, schedule_class
 
 ScenarioFile = Annotated[
     Path | None,
@@ -29,7 +30,59 @@ Set = Annotated[
         "--set", metavar="KEY.PATH=VALUE", help="Change a key of the scenario. Can be given again."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Root of all randomness.")]
+
+
+def whole(text: str | int) -> int:
+    """Return a whole number; for options, whose refusals then say what was found.
+
+    Examples
+    --------
+    >>> whole("12")
+    12
+    """
+    if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,18}", text.strip()) is None:
+        raise ValueError(f"found '{shortened(text)}'; expected a whole number of at most 18 digits")
+    return int(text)
+
+
+def seconds(text: str | float) -> float:
+    """Return a time of at least 0; for options, whose refusals then say what was found.
+
+    Examples
+    --------
+    >>> seconds("0.5")
+    0.5
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ValueError(f"found '{text}'; expected seconds, at least 0")
+    return value
+
+
+def shortened(text: str) -> str:
+    """Return a text that fits into a message."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+Seed = Annotated[int, typer.Option(help="Root of all randomness.", parser=whole, metavar="INTEGER")]
+DraftLength = Annotated[
+    int, typer.Option(help="Drafted tokens per round.", parser=whole, metavar="INTEGER")
+]
+Replications = Annotated[
+    int, typer.Option(help="Independent repetitions.", parser=whole, metavar="INTEGER")
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        help="Worker processes; none: as many as pay.",
+        parser=whole,
+        metavar="INTEGER",
+        show_default=False,
+    ),
+]
 Output = Annotated[Path | None, typer.Option(help="Write the result to this file as well.")]
 BasisOption = Annotated[
     str,
@@ -37,9 +90,13 @@ BasisOption = Annotated[
 ]
 
 
-def load_scenario(path: Path | None, assignments: list[str] | None) -> Scenario:
-    """Return the scenario of a command, changes applied."""
-    overrides = dict(parse_assignment(text) for text in assignments or [])
+def load_scenario(
+    path: Path | None, assignments: list[str] | None, output: Path | None = None
+) -> Scenario:
+    """Return the scenario of a command, changes applied; its file is not to be written over."""
+    if path is not None and output is not None and path.resolve() == output.resolve():
+        raise InputError(f"'{output}' is the scenario", expected="another file", where="--output")
+    overrides = parse_assignments(assignments or [])
     if path is None:
         return Scenario.builtin(overrides)
     return Scenario.load(path, overrides)
@@ -55,31 +112,57 @@ def parse_ks(text: str) -> list[int]:
     """
     out: list[int] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:\s*:\s*(\d+))?\s*", part)
+        match = re.fullmatch(r"\s*([0-9]{1,9})(?:\s*:\s*([0-9]{1,9}))?\s*", part)
         if match is None:
             raise InputError(
-                f"'{text}' is not a draft length",
+                f"'{shortened(text)}' is not a draft length",
                 expected="a whole number of at least 0, a list (1,2,4) or a range (1:6)",
                 where="--k",
             )
         low = int(match[1])
         high = int(match[2]) if match[2] is not None else low
         if high < low:
-            raise InputError(f"the range {part.strip()} is empty", where="--k")
+            raise InputError(
+                f"the range {part.strip()} is empty", expected=f"{high}:{low}", where="--k"
+            )
         if high > MAX_K:
             raise InputError(f"k is {high}", expected=f"at most {MAX_K}", where="--k")
         out += range(low, high + 1)
     return list(dict.fromkeys(out))
 
 
-def parse_schedules(text: str) -> list[str]:
-    """Return schedule names from a comma-separated list."""
+def parse_schedules(text: str, where: str = "--schedules") -> list[str]:
+    """Return schedule names from a comma-separated list; `where` names the option."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InputError("no schedule is named", where="--schedules")
+        raise InputError(
+            "no schedule is named", expected="some of " + ", ".join(SCHEDULES), where=where
+        )
     for name in names:
-        schedule_class(name)
+        try:
+            schedule_class(name)
+        except InputError as error:
+            raise InputError(error.what, expected=error.expected, where=where) from None
     return list(dict.fromkeys(names))
+
+
+def parse_schedule(text: str) -> str:
+    """Return the one schedule that ``--schedule`` names."""
+    names = parse_schedules(text, "--schedule")
+    if len(names) != 1:
+        raise InputError(
+            f"'{text}' names {len(names)} schedules",
+            expected="one (psdsim compare takes several)",
+            where="--schedule",
+        )
+    return names[0]
+
+
+def parse_processes(n: int | None) -> int | None:
+    """Return the worker processes asked for, at least 1."""
+    if n is not None and n < 1:
+        raise InputError(f"processes is {n}", expected="at least 1", where="--processes")
+    return n
 
 
 def parse_basis(text: str) -> str:
@@ -88,7 +171,7 @@ def parse_basis(text: str) -> str:
 
     if text not in {str(basis) for basis in Basis}:
         raise InputError(
-            f"'{text}' is not a basis",
+            f"'{text}' is not a basis{did_you_mean(text, [str(b) for b in Basis])}",
             expected="one of " + ", ".join(str(b) for b in Basis),
             where="--basis",
         )

@@ -12,18 +12,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from psdsim.errors import InputError
+from psdsim.errors import InputError, did_you_mean
 from psdsim.scenario import Scenario
 
 FORMATS = ("table", "json", "csv")
 
 
 def choose_format(text: str | None, output: Path | None) -> str:
-    """Return the format: as asked, else by the ending of the file, else a table."""
+    """Return the format: as asked, else by the ending of the file, else a table.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If there is no such format, or the output can't be a file.
+    """
+    if output is not None:
+        check_output(output, "--output")
     if text is not None:
         if text not in FORMATS:
             raise InputError(
-                f"'{text}' is not a format", expected="table, json or csv", where="--format"
+                f"found '{text}'{did_you_mean(text, FORMATS)}",
+                expected="table, json or csv",
+                where="--format",
             )
         return text
     if output is not None and output.suffix in {".json", ".csv"}:
@@ -31,29 +41,56 @@ def choose_format(text: str | None, output: Path | None) -> str:
     return "table"
 
 
+def check_output(path: Path, where: str | None = None) -> None:
+    """Refuse, before any work is done, a path at which no file can stand.
+
+    A folder, a device or a pipe is refused: the finished file takes the place of what is there.
+    """
+    place = path.resolve()
+    if place.exists() and not place.is_file():
+        kind = "a folder" if place.is_dir() else "no ordinary file"
+        raise InputError(f"'{path}' is {kind}", expected="the name of a file", where=where)
+    above = next(p for p in place.parents if p.exists())
+    if not above.is_dir():
+        raise InputError(
+            f"'{path}' can't be written: {above} is a file", expected="a folder there", where=where
+        )
+    if not os.access(above, os.W_OK):
+        raise InputError(
+            f"'{path}' can't be written: {above} is closed to writing",
+            expected="another folder",
+            where=where,
+        )
+
+
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place whole.
+
+    Folders that are missing are made; of a link, what it points to is written.
 
     Raises
     ------
     psdsim.errors.InputError
-        If the folder doesn't exist or can't be written to.
+        If it can't be written; no part of the file is left behind then.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
+    place = path.resolve()
+    part: Path | None = None
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
-            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
+            prefix=f".{place.stem[:40]}-", suffix=place.suffix, dir=place.parent
         )
-    except OSError as error:
-        raise InputError(f"can't be written: {error.strerror}", where=str(path)) from None
-    os.close(handle)
-    part = Path(name)
-    try:
+        os.close(handle)
+        part = Path(name)
         write(part)
         part.chmod(0o644)
-        part.replace(path)
+        part.replace(place)
+    except OSError as error:
+        raise InputError(f"can't be written: {error.strerror or error}", where=str(path)) from None
     finally:
-        part.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

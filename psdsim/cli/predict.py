@@ -9,17 +9,27 @@ import typer
 
 from psdsim.cli.options import (
     BasisOption,
+    DraftLength,
     Output,
+    Replications,
     ScenarioFile,
     Seed,
     Set,
     load_scenario,
     parse_basis,
     parse_ks,
-    parse_schedules,
+    parse_schedule,
     progress_bar,
 )
-from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_file, write_text
+from psdsim.cli.output import (
+    check_output,
+    choose_format,
+    stamp,
+    to_csv,
+    to_json,
+    write_file,
+    write_text,
+)
 from psdsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,10 +39,10 @@ if TYPE_CHECKING:
 def predict_command(
     scenario: ScenarioFile = None,
     schedule: Annotated[str, typer.Option(help="The schedule.")] = "minedraft",
-    k: Annotated[int, typer.Option(help="Drafted tokens per round.")] = 4,
+    k: DraftLength = 4,
     set_: Set = None,
     basis: BasisOption = "step-batch",
-    replications: Annotated[int, typer.Option(help="Independent repetitions.")] = 3,
+    replications: Replications = 3,
     seed: Seed = 0,
     format_: Annotated[
         str | None, typer.Option("--format", help="table, json or csv.", show_default=False)
@@ -45,36 +55,36 @@ def predict_command(
 ) -> None:
     """Predict one schedule in detail."""
     kind = choose_format(format_, output)
-    names = parse_schedules(schedule)
-    if len(names) != 1:
-        raise InputError(
-            f"'{schedule}' names {len(names)} schedules",
-            expected="one (psdsim compare takes several)",
-            where="--schedule",
-        )
+    name = parse_schedule(schedule)
     ks = parse_ks(str(k))
-    if records is not None and records.suffix not in {".jsonl", ".csv", ".parquet"}:
-        raise InputError(
-            f"'{records}' has the ending '{records.suffix}'",
-            expected=".jsonl (steps and requests), .csv or .parquet (steps)",
-            where="--records",
-        )
+    if records is not None:
+        if records.suffix not in {".jsonl", ".csv", ".parquet"}:
+            raise InputError(
+                f"'{records}' has the ending '{records.suffix}'",
+                expected=".jsonl (steps and requests), .csv or .parquet (steps)",
+                where="--records",
+            )
+        check_output(records, "--records")
+        if output is not None and records.resolve() == output.resolve():
+            raise InputError(
+                f"'{records}' is the --output too", expected="another file", where="--records"
+            )
     held = parse_basis(basis)
-    loaded = load_scenario(scenario, set_)
+    loaded = load_scenario(scenario, set_, output)
     from psdsim.api import compare
     from psdsim.cli.tables import prediction_text
     from psdsim.run.metrics import DEFINITIONS
 
     with progress_bar("simulating") as progress:
         result = compare(
-            loaded, names, ks,
+            loaded, [name], ks,
             basis=held, seed=seed, replications=replications, progress=progress,
         )  # fmt: skip
     row = result.rows[0]
     if records is not None:
         from psdsim.run import simulate
 
-        _write_records(simulate(loaded, names[0], ks[0], seed=seed, basis=held), records)
+        _write_records(simulate(loaded, name, ks[0], seed=seed, basis=held), records)
     table = prediction_text(result) + "\n"
     if kind == "json":
         text = to_json(

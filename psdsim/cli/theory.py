@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from psdsim.cli.options import Output, ScenarioFile, Set, load_scenario, parse_ks
+from psdsim.cli.options import DraftLength, Output, ScenarioFile, Set, load_scenario, parse_ks
 from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
 from psdsim.cli.tables import aligned, number
 
 
 def theory_command(
     scenario: ScenarioFile = None,
-    k: Annotated[int, typer.Option(help="Drafted tokens per round.")] = 4,
+    k: DraftLength = 4,
     set_: Set = None,
     explain: Annotated[
         str | None,
@@ -27,7 +27,7 @@ def theory_command(
     """Evaluate the field's formulas, without simulation."""
     kind = choose_format(format_, output)
     parse_ks(str(k))
-    loaded = load_scenario(scenario, set_)
+    loaded = load_scenario(scenario, set_, output)
     from psdsim.api.formulas import theory_table
 
     rows = theory_table(loaded, k, None if explain is None else [explain])

@@ -7,24 +7,39 @@ from typing import Annotated
 
 import typer
 
-from psdsim.cli.options import ScenarioFile, Seed, Set, load_scenario, parse_ks, parse_schedules
-from psdsim.cli.output import write_file, write_text
+from psdsim.cli.options import (
+    DraftLength,
+    ScenarioFile,
+    Seed,
+    Set,
+    load_scenario,
+    parse_ks,
+    parse_schedule,
+    seconds,
+    whole,
+)
+from psdsim.cli.output import check_output, write_file, write_text
 from psdsim.errors import InputError
 
 
 def timeline_command(
     scenario: ScenarioFile = None,
     schedule: Annotated[str, typer.Option(help="The schedule.")] = "minedraft",
-    k: Annotated[int, typer.Option(help="Drafted tokens per round.")] = 4,
+    k: DraftLength = 4,
     set_: Set = None,
     seed: Seed = 0,
     start_s: Annotated[
         float | None,
         typer.Option(
-            help="Where the picture begins, s; none: the first decode.", show_default=False
+            help="Where the picture begins, s; none: the first decode.",
+            parser=seconds,
+            metavar="SECONDS",
+            show_default=False,
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Steps in the picture.")] = 8,
+    steps: Annotated[
+        int, typer.Option(help="Steps in the picture.", parser=whole, metavar="INTEGER")
+    ] = 8,
     output: Annotated[
         Path, typer.Option(help="The picture; the trace goes beside it as .trace.json.")
     ] = Path("timeline.png"),
@@ -38,16 +53,16 @@ def timeline_command(
         )
     if steps < 1:
         raise InputError(f"steps is {steps}", expected="at least 1", where="--steps")
-    names = parse_schedules(schedule)
-    if len(names) != 1:
-        raise InputError(f"'{schedule}' names {len(names)} schedules", where="--schedule")
+    trace = output.with_suffix(".trace.json")
+    for path in (output, trace):
+        check_output(path, "--output")
+    name = parse_schedule(schedule)
     parse_ks(str(k))
     loaded = load_scenario(scenario, set_)
     from psdsim.run import simulate
 
-    result = simulate(loaded, names[0], k, seed=seed, timeline=True)
+    result = simulate(loaded, name, k, seed=seed, timeline=True)
     figure = result.timeline(start_s=start_s, n_steps=steps)
     write_file(output, lambda part: figure.savefig(part, dpi=150, format=output.suffix[1:]))
-    trace = output.with_suffix(".trace.json")
     write_text(trace, result.to_perfetto())
     typer.echo(f"written: {output} and {trace} (open the trace at ui.perfetto.dev)")

@@ -6,7 +6,14 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from psdsim.cli.options import Output, Seed, parse_schedules, progress_bar
+from psdsim.cli.options import (
+    Output,
+    Processes,
+    Seed,
+    parse_processes,
+    parse_schedules,
+    progress_bar,
+)
 from psdsim.cli.output import choose_format, to_csv, to_json, write_text
 from psdsim.cli.tables import aligned, number
 from psdsim.errors import InputError
@@ -30,9 +37,7 @@ def validate_command(
             help="Build a mistake into the theory (alpha, k+1, k-1, bonus, sync): cells must fail."
         ),
     ] = "none",
-    processes: Annotated[
-        int | None, typer.Option(help="Worker processes; none: one a core.")
-    ] = None,
+    processes: Processes = None,
     format_: Annotated[
         str | None, typer.Option("--format", help="table, json or csv.", show_default=False)
     ] = None,
@@ -42,7 +47,7 @@ def validate_command(
     from psdsim.api.gates import LIMIT, P_LIMIT, Mutation
     from psdsim.api.validate import all_checks, validate
 
-    kind = choose_format(format_, output)
+    kind, n_processes = choose_format(format_, output), parse_processes(processes)
     if mutation not in get_args(Mutation):
         raise InputError(
             f"'{mutation}' is not a mutation",
@@ -55,7 +60,7 @@ def validate_command(
         raise InputError("no check is left", expected="families that know these schedules")
     with progress_bar("validating") as progress:
         result = validate(
-            checks, seed=seed, mutation=mutation, processes=processes, progress=progress,  # type: ignore[arg-type]
+            checks, seed=seed, mutation=mutation, processes=n_processes, progress=progress,  # type: ignore[arg-type]
         )  # fmt: skip
     n_bad = sum(row["verdict"] != "agrees" for row in result.rows)
     header = ["cell", "what", "simulated", "theory", "error", "std. error", "distance", "verdict"]

@@ -114,6 +114,9 @@ def _replica(
 ) -> Replica:
     schedule = setup.make_schedule()
     target, draft = _devices(env, setup)
+    # Before the tape is drawn: it has a place for every token that a request asks for.
+    kv = KvPool(setup.kv_blocks, setup.block_size, state)
+    kv.check_fits_alone(schedule.k)
     drafting = schedule.drafts and schedule.k > 0
     tape = None
     if drafting and setup.acceptance.judged_by != "replay":
@@ -124,8 +127,6 @@ def _replica(
             setup.seed,
             setup.replication,
         )
-    kv = KvPool(setup.kv_blocks, setup.block_size, state)
-    kv.check_fits_alone(schedule.k)
     roster = Roster(state, queue, kv, tape, setup.max_num_batched_tokens, index)
     book = StepBook(index, log, spans, tally)
     judge = _judge(setup, schedule, tape, state) if drafting else None

@@ -7,24 +7,32 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 
-def _no_bool(value: object) -> object:
+def _only_numbers(value: object) -> object:
     # Python counts True as the number 1, so a stray `yes` in a YAML file would pass as 1 second.
     if isinstance(value, bool):
         raise ValueError(f"{value} is a truth value where a number is expected")
+    # Pydantic would read the number out of a text.
+    if isinstance(value, str):
+        raise ValueError(f"{value!r} is a text where a number is expected")
     return value
 
 
-NonNegative = Annotated[float, BeforeValidator(_no_bool), Field(ge=0.0, allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_only_numbers)]
+"""A finite number."""
+
+NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False), BeforeValidator(_only_numbers)]
 """A finite number of at least 0."""
 
-Positive = Annotated[float, BeforeValidator(_no_bool), Field(gt=0.0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False), BeforeValidator(_only_numbers)]
 """A finite number above 0."""
 
-Efficiency = Annotated[float, BeforeValidator(_no_bool), Field(gt=0.0, le=1.0, allow_inf_nan=False)]
+Efficiency = Annotated[
+    float, Field(gt=0.0, le=1.0, allow_inf_nan=False), BeforeValidator(_only_numbers)
+]
 """A share of a data-sheet figure that is reached, in (0, 1]."""
 
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_only_numbers)]
 """A whole number of at least 0."""
 
-PositiveCount = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+PositiveCount = Annotated[int, Field(ge=1), BeforeValidator(_only_numbers)]
 """A whole number of at least 1."""

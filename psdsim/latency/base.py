@@ -123,7 +123,7 @@ class StepTime(BaseModel):
     @classmethod
     def _ascending(cls, value: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if value is not None and (not value or list(value) != sorted(set(value))):
-            raise ValueError("expected sizes in ascending order, each once")
+            raise ValueError(f"found {list(value)}; expected sizes in ascending order, each once")
         return value
 
     def resolve(self, base_dir: Path) -> Self:

@@ -48,7 +48,8 @@ class TableStepTime(StepTime):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.path is None) == (self.rows is None):
-            raise ValueError("expected either path or rows")
+            found = "neither" if self.path is None else "both"
+            raise ValueError(f"found {found}; expected either path or rows")
         if self.rows is not None:
             try:
                 self.grid()  # a hole in the grid shall show now

@@ -2,7 +2,7 @@
 
 from psdsim.scenario.files import builtin_text
 from psdsim.scenario.model import Scenario
-from psdsim.scenario.overrides import parse_assignment
+from psdsim.scenario.overrides import parse_assignment, parse_assignments
 from psdsim.scenario.parts import DraftOnGpus, Engine, ModelOnGpus, StepTimes
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "StepTimes",
     "builtin_text",
     "parse_assignment",
+    "parse_assignments",
 ]

@@ -7,10 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from psdsim.errors import InputError
-from psdsim.scenario.overrides import Lines
+from psdsim.scenario.yaml_reader import Lines, read_yaml
 
 
 def read_scenario_file(path: Path) -> tuple[dict[str, Any], Lines]:
@@ -21,64 +19,48 @@ def read_scenario_file(path: Path) -> tuple[dict[str, Any], Lines]:
     psdsim.errors.InputError
         If the file can't be read, isn't YAML or TOML, or isn't a mapping.
     """
+    where = str(path)
+    ending = path.suffix.lower()
+    if ending not in {".yaml", ".yml", ".toml"}:
+        raise InputError(
+            f"has the ending '{path.suffix}'", expected=".yaml, .yml or .toml", where=where
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError("there is no such file", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"can't be read: {error}", where=str(path)) from None
-    if path.suffix.lower() == ".toml":
-        try:
-            return tomllib.loads(text), {}
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"is not TOML: {error}", where=str(path)) from None
-    if path.suffix.lower() not in {".yaml", ".yml"}:
+        raise InputError("there is no such file", where=where) from None
+    except UnicodeDecodeError as error:
         raise InputError(
-            f"has the ending '{path.suffix}'", expected=".yaml, .yml or .toml", where=str(path)
-        )
-    return parse_yaml(text, str(path))
+            f"can't be read: byte {error.start} is no UTF-8 text",
+            expected="a text file",
+            where=where,
+        ) from None
+    except OSError as error:
+        raise InputError(f"can't be read: {error.strerror}", where=where) from None
+    if ending != ".toml":
+        return parse_yaml(text, where)
+    try:
+        return tomllib.loads(text), {}
+    except RecursionError:
+        raise InputError("is nested too deeply", where=where) from None
+    except ValueError as error:
+        raise InputError(f"is not TOML: {error}", where=where) from None
 
 
 def parse_yaml(text: str, where: str) -> tuple[dict[str, Any], Lines]:
     """Return the mapping that a YAML text holds and the line of each key path."""
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines: Lines = {}
-        if node is not None:
-            _collect(node, (), lines, where)
-        data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f"line {mark.line + 1}" if mark is not None else "somewhere"
-        raise InputError(f"is not YAML: {error.problem}", where=f"{where}: {line}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"is not YAML: {error}", where=where) from None
+    data, lines = read_yaml(text, where)
     if not isinstance(data, dict):
-        found = "empty" if data is None else f"a {type(data).__name__}"
-        raise InputError(f"the file is {found}", expected="a mapping of keys", where=where)
+        raise InputError(f"the file is {_named(data)}", expected="a mapping of keys", where=where)
     return data, lines
 
 
-def _collect(node: yaml.Node, path: tuple[str | int, ...], lines: Lines, where: str) -> None:
-    lines[path] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            name = str(key.value)
-            if name in seen:
-                raise InputError(
-                    f"the key '{name}' stands twice", where=f"{where}: line {_line(key)}"
-                )
-            seen.add(name)
-            _collect(value, (*path, name), lines, where)
-            lines[(*path, name)] = _line(key)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            _collect(value, (*path, index), lines, where)
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
+def _named(data: object) -> str:
+    if data is None:
+        return "empty"
+    if isinstance(data, list):
+        return "a list"
+    return "a text" if isinstance(data, str) else f"the single value {data}"
 
 
 def builtin_text() -> str:

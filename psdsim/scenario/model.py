@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 from psdsim.acceptance import Acceptance
 from psdsim.hardware import ModelShape, gpu, model_shape
 from psdsim.latency import Placement, StepTimer
+from psdsim.scenario.checks import contradictions
 from psdsim.scenario.explain import explain
 from psdsim.scenario.overrides import apply_overrides
 from psdsim.scenario.parts import DraftOnGpus, Engine, ModelOnGpus, Section, StepTimes
@@ -51,16 +52,8 @@ class Scenario(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Scenario:
-        with_draft = [self.draft is not None, self.acceptance is not None,
-                      self.step_time.draft is not None]  # fmt: skip
-        if any(with_draft) and not all(with_draft):
-            raise ValueError(
-                "draft, acceptance and step_time.draft go together: give all three or none"
-            )
-        if self.draft is not None and self.draft.slow_down != 1.0 and not self.draft.shared:
-            raise ValueError("draft.slow_down has no effect: it needs draft.shared: true")
-        if self.engine.n_replicas == 1 and "routing" in self.engine.model_fields_set:
-            raise ValueError("engine.routing has no effect: it needs n_replicas above 1")
+        for problem in contradictions(self):
+            raise ValueError(problem)
         return self
 
     # --- making one ------------------------------------------------------------------------

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from psdsim.errors import InputError
-
-Lines = dict[tuple[str | int, ...], int]
+from psdsim.scenario.yaml_reader import Lines, read_yaml
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -24,14 +21,41 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     ('workload', {'kind': 'poisson', 'rate': 2.0})
     """
     key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise InputError(f"'{text}' is not key.path=value", where="--set")
-    try:
-        return key.strip(), yaml.safe_load(value)
-    except yaml.YAMLError:
+    key = key.strip()
+    if not equals or not all(part.strip() for part in key.split(".")):
         raise InputError(
-            f"the value '{value}' of {key} can't be read", expected="YAML", where="--set"
+            f"found '{text}'", expected="key.path=value, as in acceptance.alpha=0.8", where="--set"
+        )
+    try:
+        return key, read_yaml(value, key)[0]
+    except InputError as error:
+        raise InputError(
+            f"the value '{value}' of {key} can't be read: {error.what}",
+            expected=error.expected,
+            where="--set",
         ) from None
+
+
+def parse_assignments(texts: Iterable[str]) -> dict[str, Any]:
+    """Return key paths and values of several assignments; one that another undoes is refused.
+
+    Examples
+    --------
+    >>> parse_assignments(["acceptance.alpha=0.8", "engine.max_num_seqs=8"])
+    {'acceptance.alpha': 0.8, 'engine.max_num_seqs': 8}
+    """
+    overrides: dict[str, Any] = {}
+    for text in texts:
+        key, value = parse_assignment(text)
+        for earlier in overrides:
+            if earlier == key or earlier.startswith(key + "."):
+                raise InputError(
+                    f"'{text}' undoes the setting of {earlier} before it",
+                    expected="each key once",
+                    where="--set",
+                )
+        overrides[key] = value
+    return overrides
 
 
 def apply_overrides(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from psdsim.hardware.fields import Efficiency, NonNegative, Positive, PositiveCount
+from psdsim.hardware.fields import Efficiency, NonNegative, Number, Positive, PositiveCount
 from psdsim.latency import StepTimeModel
 
 Switch = Annotated[bool, Field(strict=True)]
@@ -35,11 +35,10 @@ class DraftOnGpus(ModelOnGpus):
         "overlapping schedules. False: these get GPUs of its own; serial schedules (sd) still "
         "run it on the target's, one after the other.",
     )
-    slow_down: float = Field(
+    slow_down: Number = Field(
         1.0,
         ge=1.0,
         le=100.0,
-        allow_inf_nan=False,
         description="With shared: factor by which passes of both models slow each other while "
         "both run.",
     )

@@ -25,8 +25,8 @@ def refused(capsys, arguments, *words):
 
 
 SETTINGS = [
-    ("acceptance.alpha=1.7", "acceptance.alpha", "1.7", "less than or equal to 1"),
-    ("acceptance.alpha=-0.1", "acceptance.alpha", "-0.1", "greater than or equal to 0"),
+    ("acceptance.alpha=1.7", "acceptance.alpha", "found 1.7", "at most 1"),
+    ("acceptance.alpha=-0.1", "acceptance.alpha", "found -0.1", "at least 0"),
     ("acceptance.alpha=true", "acceptance.alpha", "truth value"),
     ("acceptance.alpha=high", "acceptance.alpha", "'high'", "number"),
     ("acceptance.alpha=.nan", "acceptance.alpha", "nan"),
@@ -50,7 +50,7 @@ SETTINGS = [
     ("acceptance={kind: replay, k: 3, rounds: [[1, 2]]}", "k=3 and k=2"),
     ("acceptance={kind: replay, k: 2, rounds: [[1, 9]]}", "9 accepted drafts"),
     ("acceptance=0.8", "acceptance", "0.8"),
-    ("step_time.target.base_s=-1", "step_time.target.base_s", "-1", "greater than or equal to 0"),
+    ("step_time.target.base_s=-1", "step_time.target.base_s", "found -1", "at least 0"),
     ("step_time.target.base_s=fast", "step_time.target.base_s", "'fast'"),
     ("step_time.target.base=1", "unknown key 'base'", "did you mean 'base_s'"),
     ("step_time.target={kind: table, path: none.csv}", "none.csv", "can't be read"),
@@ -59,7 +59,7 @@ SETTINGS = [
     ("step_time.sync_s=.inf", "step_time.sync_s", "inf"),
     ("step_time.jitter_cv=-0.5", "step_time.jitter_cv", "-0.5"),
     ("step_time.step_overhead=1", "unknown key 'step_overhead'", "did you mean"),
-    ("workload.output_tokens=0", "workload.output_tokens", "0", "greater than or equal to 1"),
+    ("workload.output_tokens=0", "workload.output_tokens", "found 0", "at least 1"),
     ("workload.output_tokens=2.5", "workload.output_tokens", "2.5"),
     ("workload.n_requests=0", "workload.n_requests", "0"),
     ("workload.n_requests=many", "workload.n_requests", "'many'"),
@@ -68,7 +68,7 @@ SETTINGS = [
     (
         "workload={kind: poisson, rate: 0, n_requests: 5, prompt_tokens: 5, output_tokens: 5}",
         "workload.rate",
-        "greater than 0",
+        "more than 0",
     ),
     ("workload={kind: batches}", "'batches'", "did you mean 'batch'"),
     ("workload={kind: trace, path: none.csv}", "none.csv", "No such file"),
@@ -90,9 +90,9 @@ SETTINGS = [
     ("target.n_gpus=0", "target.n_gpus", "0"),
     ("target={config: Qwen/Qwen3-32B, gpu: L4, n_gpus: 1}", "weights", "GiB"),
     ("targets={}", "unknown key 'targets'", "did you mean 'target'"),
-    ("name=5", "name", "5", "string"),
+    ("name=5", "name", "found 5", "a text"),
     ("acceptance.alpha.x=1", "goes into 'alpha'"),
-    ("acceptance.alpha", "is not key.path=value"),
+    ("acceptance.alpha", "--set", "found 'acceptance.alpha'", "key.path=value"),
     ("acceptance.alpha=[1", "can't be read"),
 ]
 
@@ -110,13 +110,28 @@ OPTIONS = [
     (["--k", "2.5"], "--k", "2.5"),
     (["--k", "65"], "--k", "at most 64"),
     (["--k", ""], "--k"),
+    (["--k", "1:"], "--k", "'1:'", "a range (1:6)"),
+    (["--k", "1:65"], "--k", "k is 65", "at most 64"),
+    (["--k", "9" * 5000], "--k", "999...'", "a whole number"),
+    (["--k", "\u0663"], "--k", "a whole number"),
     (["--schedules", "mindraft"], "--schedules", "did you mean 'minedraft'"),
-    (["--schedules", ","], "--schedules", "no schedule"),
+    (["--schedules", ","], "--schedules", "no schedule", "expected some of ar, sd"),
+    (["--schedules", "SD"], "--schedules", "did you mean 'sd'"),
     (["--replications", "0"], "--replications", "0"),
-    (["--replications", "two"], "--replications", "valid integer"),
+    (["--replications", "two"], "--replications", "found 'two'", "whole number"),
+    (["--replications", "1.5"], "--replications", "found '1.5'", "whole number"),
     (["--seed", "-4"], "--seed", "-4"),
+    (["--seed", "x"], "--seed", "found 'x'", "whole number"),
+    (["--seed", "9" * 5000], "--seed", "999...'", "at most 18 digits"),
+    (["--processes", "0"], "--processes", "0", "at least 1"),
+    (["--processes", "many"], "--processes", "found 'many'", "whole number"),
+    (["--set", "acceptance.alpha=0.5", "--set", "acceptance.alpha=0.6"], "--set", "undoes"),
+    (["--set"], "--set", "requires an argument"),
+    (["a.yaml", "b.yaml"], "b.yaml"),
     (["--basis", "gpu"], "--basis", "gpus"),
+    (["--basis", "Concurency"], "--basis", "did you mean 'concurrency'"),
     (["--format", "xml"], "--format", "xml"),
+    (["--format", "JSON"], "--format", "did you mean 'json'"),
     (["--formats", "json"], "--formats"),
     (["none.yaml"], "none.yaml", "no such file"),
     (["--schedules", "minedraft", "--set", "engine.chunked_prefill=true"], "chunked_prefill"),
@@ -132,14 +147,26 @@ def test_bad_option(capsys, case):
 FILES = [
     ("empty.yaml", "", "the file is empty"),
     ("list.yaml", "- 1\n- 2\n", "the file is a list"),
-    ("text.yaml", "just words", "the file is a str"),
+    ("text.yaml", "just words", "the file is a text"),
     ("tab.yaml", "name: x\n\ttarget: y\n", "line 2", "is not YAML"),
     ("open.yaml", "target: {config: a\n", "is not YAML"),
     ("twice.yaml", "name: a\nname: b\n", "line 2", "'name' stands twice"),
     ("bad.toml", "name = \n", "is not TOML"),
     ("scenario.txt", "name: a\n", "'.txt'", ".yaml"),
     ("lacking.yaml", "name: a\n", "missing"),
-    ("binary.yaml", b"\xff\xfe\x00", "can't be read"),
+    ("binary.yaml", b"\xff\xfe\x00", "can't be read", "byte 0", "a text file"),
+    ("control.yaml", "name: a\x00\n", "line 1", "control character"),
+    ("number.yaml", "5\n", "the single value 5"),
+    ("two.yaml", "name: a\n---\nname: b\n", "line 2", "another document"),
+    ("self.yaml", "name: &a [*a]\n", "line 1", "holds itself"),
+    ("deep.yaml", "name: " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+    ("deep.toml", "name = " + "[" * 20000 + "]" * 20000, "deep.toml"),
+    ("long.toml", "name = " + "9" * 5000, "is not TOML"),
+    ("twice.toml", 'name = "a"\nname = "b"\n', "is not TOML", "line 2"),
+    ("key.toml", 'name = "a"\nworkloads = 1\n', "unknown key 'workloads'", "'workload'"),
+    ("integer.yaml", "1: 2\n", "line 1", "the key '1' is of type int"),
+    ("breaks.yaml", '"a\\nb": 3\n', "unknown key 'a b'"),
+    ("noending", "name: a\n", "''", ".yaml, .yml or .toml"),
 ]
 
 
@@ -204,6 +231,15 @@ def test_timeline_and_predict_and_validate_and_init(capsys, tmp_path):
         capsys, ["timeline", *SMALL, "--start-s", "1e9", "--output", tmp_path / "a.png"], "ends at"
     )
     refused(capsys, ["timeline", "--steps", "0"], "--steps")
+    for time in ("-1", "nan", "inf", "soon"):
+        refused(capsys, ["timeline", "--start-s", time], "--start-s", f"found '{time}'", "seconds")
+    refused(capsys, ["timeline", "--schedule", "mindraft"], "--schedule:", "'minedraft'")
+    refused(capsys, ["timeline", "--k", "99"], "--k", "at most 64")
+    refused(capsys, ["theory", "--k", "two"], "--k", "found 'two'")
+    refused(capsys, ["theory", "--k", "65"], "--k", "at most 64")
+    refused(capsys, ["theory", "--explain", "best_kk"], "--explain", "did you mean 'best_k'")
+    refused(capsys, ["validate", "--processes", "0"], "--processes", "at least 1")
+    refused(capsys, ["schedules", "--gpu"], "--gpu")
     refused(capsys, ["predict", "--schedule", "ar,sd"], "--schedule", "2 schedules")
     refused(capsys, ["validate", "--mutation", "beta"], "--mutation", "'beta'")
     refused(capsys, ["validate", "--families", "jiter"], "--families", "did you mean 'jitter'")

@@ -148,7 +148,7 @@ def test_kv_bytes_by_hand() -> None:
         ({"n_sliding_layers": 1}, "sliding_window is null"),
         ({"hidden": 0}, "greater than or equal to 1"),
         ({"vocab": True}, "truth value"),
-        ({"dtype_bytes": float("nan")}, "greater than 0"),
+        ({"dtype_bytes": float("nan")}, "finite number"),
         ({"heads": 3}, "Extra inputs"),
     ],
 )

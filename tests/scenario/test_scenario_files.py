@@ -42,6 +42,18 @@ def test_every_kind_is_documented():
     assert not missing
 
 
+def test_every_key_is_explained():
+    text = (ROOT / "docs" / "scenario.md").read_text()
+    schema = json.loads(schema_text())
+    keys = {
+        key
+        for definition in (schema, *schema["$defs"].values())
+        for key in definition.get("properties", {})
+    }
+    assert len(keys) > 60
+    assert not {key for key in keys if not re.search(rf"\b{key}\b", text)}
+
+
 def test_published_schema_is_up_to_date():
     """Written by: psdsim init (docs/scenario.schema.json is its scenario.schema.json)."""
     assert (ROOT / "docs" / "scenario.schema.json").read_text() == schema_text()
@@ -147,7 +159,14 @@ def test_files_are_relative_to_the_scenario(tmp_path):
     "text, expected",
     [
         ("a.b=1", ("a.b", 1)),
-        ("a=2e-5", ("a", "2e-5")),
+        ("a=2e-5", ("a", 2e-5)),
+        ("a=1:30", ("a", "1:30")),
+        ("a='2'", ("a", "2")),
+        ("a=2020-01-01", ("a", "2020-01-01")),
+        ("a=.inf", ("a", float("inf"))),
+        ("a=-7", ("a", -7)),
+        ("a=yes", ("a", True)),
+        (" a.b = x ", ("a.b", "x")),
         ("a=2.0e-5", ("a", 2e-5)),
         ("a=null", ("a", None)),
         ("a={x: [1, 2]}", ("a", {"x": [1, 2]})),
