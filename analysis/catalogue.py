@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis import sd
 from analysis._checks import FloatArray
 from analysis._kinds import Approximation, Bound
 from psdsim.acceptance import AcceptanceModel
@@ -33,6 +34,12 @@ class Inputs:
         Phases of half the batch, s.
     overhead_s, sync_s
         Fixed costs of a step and of a barrier, s.
+    overhead_per_seq_s
+        Added to the step's for each request in it, s.
+    serial_beside
+        Whether serial schedules, too, draft on a device of the draft's own, over the barrier.
+    slowed
+        Whether passes that overlap slow each other.
     target_prefill_s, draft_prefill_s
         Passes over one mean prompt, s.
     draft_cv, verify_cv
@@ -67,6 +74,36 @@ class Inputs:
     n_tokens: int
     n_replicas: int = 1
     arrival_rate: float | None = None
+    overhead_per_seq_s: float = 0.0
+    serial_beside: bool = False
+    slowed: bool = False
+
+    def step_overhead_s(self, n_seqs: float) -> float:
+        """Return the fixed costs of a step with n requests, s."""
+        return self.overhead_s + self.overhead_per_seq_s * n_seqs
+
+    @property
+    def serial_sync_s(self) -> float:
+        """Barrier in a step of serial SD, s."""
+        return self.sync_s if self.serial_beside else 0.0
+
+    @property
+    def serial_step_s(self) -> float:
+        """Mean step of serial SD at the full batch, s."""
+        fixed = self.step_overhead_s(self.n_seqs) + self.serial_sync_s
+        return float(sd.step_time(self.draft_phase_s, self.verify_s, fixed))
+
+    @property
+    def overlapping(self) -> tuple[float, float]:
+        """Drafting phase and target pass that run at the same time, or `NotApplicable`."""
+        if self.slowed:
+            raise NotApplicable("passes that overlap slow each other (draft.slow_down)")
+        return self.draft_phase_s, self.verify_s
+
+    def serial_drafts_on_target(self) -> None:
+        """Raise `NotApplicable` where serial SD drafts on GPUs of the draft's own."""
+        if self.serial_beside:
+            raise NotApplicable("serial SD uses the draft's GPUs, too (draft.serial_on: own)")
 
     @property
     def model(self) -> AcceptanceModel:

@@ -12,20 +12,26 @@ _CONST = "verifying k+1 rows costs what decoding one does"
 
 
 def _serial_throughput(i: Inputs) -> float:
-    time_s = sd.step_time(i.draft_phase_s, i.verify_s, i.overhead_s)
-    return float(i.n_replicas * sd.throughput(i.n_seqs, i.model.acceptance_length(i.k), time_s))
+    tokens = i.model.acceptance_length(i.k)
+    return float(i.n_replicas * sd.throughput(i.n_seqs, tokens, i.serial_step_s))
 
 
 def _parallel_step(i: Inputs) -> float:
-    return float(psd.step_time(i.draft_phase_s, i.verify_s, i.overhead_s, i.sync_s))
+    return float(psd.step_time(*i.overlapping, i.step_overhead_s(i.n_seqs), i.sync_s))
+
+
+def _per_gpu(i: Inputs) -> float:
+    i.serial_drafts_on_target()
+    return float(psd.speedup_per_gpu(*i.overlapping, i.n_target_gpus, i.n_draft_gpus))
 
 
 def _load(i: Inputs) -> float:
     if i.arrival_rate is None:
         raise NotApplicable("arrivals are not open")
     rounds = finite.expected_rounds(i.n_tokens, i.tokens_pmf) if i.k else float(i.n_tokens)
-    step = float(sd.step_time(i.draft_phase_s, i.verify_s, i.overhead_s))
-    return float(queues.utilisation(i.arrival_rate / i.n_replicas, rounds * step / i.n_seqs))
+    return float(
+        queues.utilisation(i.arrival_rate / i.n_replicas, rounds * i.serial_step_s / i.n_seqs)
+    )
 
 
 FORMULAS: tuple[Formula, ...] = (
@@ -87,10 +93,10 @@ FORMULAS: tuple[Formula, ...] = (
     ),
     Formula(
         "sd_step_time", "T_SD", "mean step of serial SD, s",
-        "T_SD = overhead + D + V",
+        "T_SD = overhead + D + V (+ sync where it drafts on a device of its own)",
         (_FULL,),
         "by definition",
-        lambda i: float(sd.step_time(i.draft_phase_s, i.verify_s, i.overhead_s)),
+        lambda i: i.serial_step_s,
     ),
     Formula(
         "sd_throughput", "X_SD", "steady throughput of serial SD, tokens/s",
@@ -118,16 +124,14 @@ FORMULAS: tuple[Formula, ...] = (
         "R = (D + V) / max(D, V), at most 2",
         ("no overheads", "MineDraft holds 2m requests"),
         "MineDraft (arXiv 2603.18016); theory note 3.2.1",
-        lambda i: float(psd.speedup_over_sd(i.draft_phase_s, i.verify_s)),
+        lambda i: float(psd.speedup_over_sd(*i.overlapping)),
     ),
     Formula(
         "minedraft_speedup_per_gpu", "R G/(G+g)", "MineDraft / serial SD per GPU",
         "R G / (G + g)",
         ("no overheads", "SD's drafter shares the target's G GPUs"),
         "theory note 3.2.5",
-        lambda i: float(
-            psd.speedup_per_gpu(i.draft_phase_s, i.verify_s, i.n_target_gpus, i.n_draft_gpus)
-        ),
+        _per_gpu,
     ),
     Formula(
         "minedraft_speedup_equal_concurrency",
@@ -136,9 +140,7 @@ FORMULAS: tuple[Formula, ...] = (
         ("no overheads",),
         "theory note 3.2.2",
         lambda i: float(
-            psd.speedup_at_equal_concurrency(
-                i.draft_phase_s, i.verify_s, i.half_draft_s, i.half_verify_s
-            )
+            psd.speedup_at_equal_concurrency(*i.overlapping, i.half_draft_s, i.half_verify_s)
         ),
     ),
     Formula(
@@ -146,7 +148,9 @@ FORMULAS: tuple[Formula, ...] = (
         "E[max(D, V)] = E[D] Phi(.) + E[V] Phi(.)",
         ("independent lognormal phases",),
         "size-biased lognormals; theory note 4.1",
-        lambda i: stages.expected_max(i.draft_phase_s, i.draft_cv, i.verify_s, i.verify_cv),
+        lambda i: stages.expected_max(
+            i.overlapping[0], i.draft_cv, i.overlapping[1], i.verify_cv
+        ),
     ),
     Formula(
         "pearl_tokens_per_step", "R_P", "PEARL's tokens per step and request",

@@ -25,8 +25,11 @@ def _running(i: Inputs, parallel: bool) -> Approximation:
     rate = i.arrival_rate / i.n_replicas
     # Every arrival stalls decoding for one prefill step; on two devices both prompts run at once.
     target_s, draft_s = i.target_prefill_s, i.draft_prefill_s
-    prompt_s = max(target_s, draft_s) if parallel else target_s + draft_s
-    decoding = 1.0 - rate * (i.overhead_s + prompt_s)
+    beside = parallel or i.serial_beside
+    prompt_s = max(target_s, draft_s) if beside else target_s + draft_s
+    decoding = 1.0 - rate * (i.step_overhead_s(1.0) + prompt_s)
+    if parallel:
+        _ = i.overlapping  # where passes slow each other, there is no such formula
     if decoding <= 0.0:
         raise NotApplicable("prefill alone takes all the time")
 
@@ -34,9 +37,10 @@ def _running(i: Inputs, parallel: bool) -> Approximation:
         share = n_seqs / 2 if parallel else n_seqs
         draft = _interpolated(i, i.draft_phase_s, i.half_draft_s, share)
         verify = _interpolated(i, i.verify_s, i.half_verify_s, share)
+        overhead = i.step_overhead_s(share)
         if parallel:
-            return 2.0 * (i.overhead_s + max(draft, verify) + i.sync_s) / decoding
-        return (i.overhead_s + draft + verify) / decoding
+            return 2.0 * (overhead + max(draft, verify) + i.sync_s) / decoding
+        return (overhead + draft + verify + i.serial_sync_s) / decoding
 
     return continuous_batching_fixed_point(rate, rounds, period)
 
@@ -66,8 +70,16 @@ def _affine(i: Inputs) -> AffineTimes:
 
 
 def _stability(i: Inputs, which: int) -> float:
+    if which:
+        _ = i.overlapping
     rounds = expected_rounds(i.n_tokens, i.tokens_pmf)
     return float(i.n_replicas * stability_limits(_affine(i), i.k, rounds)[which])
+
+
+def _equal_gpus(i: Inputs) -> float:
+    i.serial_drafts_on_target()
+    _ = i.overlapping
+    return float(equal_gpu_ratio(_affine(i), i.n_seqs, i.k, i.n_target_gpus, i.n_draft_gpus))
 
 
 LOAD: tuple[Formula, ...] = (
@@ -77,9 +89,7 @@ LOAD: tuple[Formula, ...] = (
         "[D(m) + V(m)] / (2 max(D, V)(m (1 + g/G)/2))",
         ("step times linear in the batch", "no overheads"),
         "this project (analysis.new_results)",
-        lambda i: float(
-            equal_gpu_ratio(_affine(i), i.n_seqs, i.k, i.n_target_gpus, i.n_draft_gpus)
-        ),
+        _equal_gpus,
     ),
     Formula(
         "sd_stability_limit", "lambda_SD", "arrival rate that serial SD sustains, requests/s",

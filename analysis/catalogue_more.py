@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis import dsi, pearl, pipespec, psd, sd, sd_batch, specbranch
-from analysis.catalogue import Formula, Inputs
+from analysis.catalogue import Formula, Inputs, NotApplicable
 from analysis.finite import mean_overshoot
 from analysis.finite_batch import batch_imbalance, static_batch_efficiency
 from analysis.finite_law import rounds_survival
@@ -31,6 +31,14 @@ def _imbalance(i: Inputs) -> float:
     # The maximum over a half of m requests: P(max > r) = 1 - (1 - P(R > r))^m.
     half = -np.expm1(i.n_seqs * np.log1p(-np.minimum(survival, 1.0 - 1e-16)))
     return batch_imbalance(half, half)
+
+
+def _continuous(i: Inputs) -> float:
+    draft_s, verify_s = i.overlapping
+    share = i.model.mean_accepted(i.k) / i.k
+    if share >= 1.0:
+        raise NotApplicable("every draft is accepted, however long the drafting takes")
+    return float(continuous_ratio(-np.log1p(-share) * verify_s / draft_s))
 
 
 MORE: tuple[Formula, ...] = (
@@ -118,7 +126,7 @@ MORE: tuple[Formula, ...] = (
         "max(D + V, 2 max(D, V)): latency per request does not halve",
         ("two groups", "no overheads"),
         "theory note 3.2.3",
-        lambda i: float(round_period(i.draft_phase_s, i.verify_s, 2)),
+        lambda i: float(round_period(*i.overlapping, 2)),
     ),
     Formula(
         "minedraft_time_per_token", "TPOT_PSD", "MineDraft's mean time per output token, s",
@@ -127,7 +135,7 @@ MORE: tuple[Formula, ...] = (
         "theory notes 3.2.3 and 4.3",
         lambda i: float(
             time_per_token(
-                round_period(i.draft_phase_s, i.verify_s, 2), i.model.acceptance_length(i.k)
+                round_period(*i.overlapping, 2), i.model.acceptance_length(i.k)
             )
         ),
     ),
@@ -148,8 +156,8 @@ MORE: tuple[Formula, ...] = (
         ("groups as large as the present ones",),
         "theory note 4.1",
         lambda i: float(
-            cyclic_throughput_deterministic(i.draft_phase_s, i.verify_s, 3)
-            / cyclic_throughput_deterministic(i.draft_phase_s, i.verify_s, 2)
+            cyclic_throughput_deterministic(*i.overlapping, 3)
+            / cyclic_throughput_deterministic(*i.overlapping, 2)
         ),
     ),
     Formula(
@@ -158,8 +166,8 @@ MORE: tuple[Formula, ...] = (
         ("exponential phases of the same means",),
         "Gordon and Newell 1967; theory note 4.1",
         lambda i: float(
-            cyclic_throughput_exponential(i.draft_phase_s, i.verify_s, 2)
-            / cyclic_throughput_deterministic(i.draft_phase_s, i.verify_s, 2)
+            cyclic_throughput_exponential(*i.overlapping, 2)
+            / cyclic_throughput_deterministic(*i.overlapping, 2)
         ),
     ),
     Formula(
@@ -167,11 +175,7 @@ MORE: tuple[Formula, ...] = (
         "R(x) = e^s (1 - e^-x)/x, x = -ln(1 - E[L]/k) V/D",
         ("accepted share 1 - exp(-a t) of drafting time t",),
         "theory note 5.4",
-        lambda i: float(
-            continuous_ratio(
-                -np.log1p(-i.model.mean_accepted(i.k) / i.k) * i.verify_s / i.draft_phase_s
-            )
-        ),
+        _continuous,
     ),
     Formula(
         "mean_overshoot", "overshoot", "tokens of the last block beyond the stop",

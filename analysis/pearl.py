@@ -102,16 +102,19 @@ def tokens_per_step(
     return give(share + (1.0 - share) * geometric_sum(alpha, count("k", k, 1)))
 
 
-def tokens_per_step_no_pre_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return R without pre-verify, 1 / [2 (1-a) + a^(k+1) (1-a)/(1-a^k)] (theory note 3.5).
+def tokens_per_step_no_pre_verify(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return R without pre-verify; i.i.d. 1 / [2 (1-a) + a^(k+1) (1-a)/(1-a^k)] (note 3.5).
 
     After a rejection one step only drafts; the next tests k+1 positions, later ones k each
-    (the lossless variant). It can fall below 1, plain decoding's rate.
+    (the lossless variant). It can fall below 1, plain decoding's rate. With a0 after a rejection
+    (1 - a + a0) / [2 (1-a) + a0 a^k (1-a)/(1-a^k)] (ours).
 
     Parameters
     ----------
-    alpha, k
-        As in `pre_verify_share`, i.i.d.
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`.
 
     Examples
     --------
@@ -119,27 +122,39 @@ def tokens_per_step_no_pre_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
     0.9655
     """
     a, n = probability("alpha", alpha), count("k", k, 1)
-    return give(1.0 / (2.0 * (1.0 - a) + a ** (n + 1) / geometric_sum(a, n)))
+    start = alpha if alpha_after_reject is None else alpha_after_reject
+    a0 = probability("alpha_after_reject", start)
+    tokens = (1.0 - a) + a0
+    steps = 2.0 * (1.0 - a) + a0 * a**n / geometric_sum(a, n)
+    # Both vanish where nothing is accepted after a rejection and nothing rejected after another.
+    return give(np.where(tokens > 0, tokens / np.where(tokens > 0, steps, 1.0), 0.5))
 
 
-def tokens_per_step_no_post_verify(alpha: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return R without post-verify, [1 + a (1-a^k)/(1-a)] / (1 + a) (theory note 3.5).
+def tokens_per_step_no_post_verify(
+    alpha: ArrayLike, k: ArrayLike, alpha_after_reject: ArrayLike | None = None
+) -> FloatArray:
+    """Return R without post-verify; i.i.d. [1 + a (1-a^k)/(1-a)] / (1 + a) (theory note 3.5).
 
     A pre-verify step gives one token; if it accepted, a pass over the k-1 others and the bonus
-    follows, beside which nothing useful is drafted.
+    follows, beside which nothing useful is drafted. With a0 after a rejection a share
+    a0 / [1 + a0 + a^k (a0 - a)] of the steps are such passes (ours).
 
     Parameters
     ----------
-    alpha, k
-        As in `pre_verify_share`, i.i.d.
+    alpha, k, alpha_after_reject
+        As in `pre_verify_share`.
 
     Examples
     --------
     >>> round(float(tokens_per_step_no_post_verify(0.5, 3)), 4)
     1.25
     """
-    a = probability("alpha", alpha)
-    return give((1.0 + a * geometric_sum(a, count("k", k, 1))) / (1.0 + a))
+    a, n = probability("alpha", alpha), count("k", k, 1)
+    start = alpha if alpha_after_reject is None else alpha_after_reject
+    a0 = probability("alpha_after_reject", start)
+    total = 1.0 + a0 + a**n * (a0 - a)
+    share = np.where(total > 0, a0 / np.where(total > 0, total, 1.0), 0.0)
+    return give(1.0 + share * (geometric_sum(a, n) - 1.0))
 
 
 def speedup(

@@ -30,6 +30,12 @@ class Stream(IntEnum):
     """Relative duration of draft passes."""
     SAMPLE = 6
     """Stand-alone samples drawn by theory checks."""
+    DRAFT_SAMPLING = 7
+    """Real runs: one uniform per request and position for the drafted token."""
+    ACCEPT_SAMPLING = 8
+    """Real runs: one uniform per request and position for the acceptance test."""
+    TARGET_SAMPLING = 9
+    """Real runs: one uniform per request and position for the target's own token."""
 
 
 def generator(root: int, replication: int, stream: Stream, block: int = 0) -> np.random.Generator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -13,15 +13,16 @@ from psdsim.acceptance.convert import conditional_from_unconditional
 from psdsim.acceptance.counts import unconditional_from_histogram
 from psdsim.acceptance.fields import Count, DraftLength, check_draft_length
 from psdsim.acceptance.law import FloatArray, IntArray
-from psdsim.acceptance.replay_file import read_recording
+from psdsim.acceptance.replay_file import read_rounds
 from psdsim.errors import InputError
 
 
 class Replay(AcceptanceModel):
     """Recorded accepted drafts, one list a request; request r of a run replays list r.
 
-    It binds k and the kind of schedule (chain rounds: sd, minedraft). Give the lists, or a file:
-    JSON, JSON lines or CSV; `psdsim.acceptance.replay_file.read_recording` says how it looks.
+    It binds k and the kind of schedule: chain rounds (sd, minedraft) or, with ``bonus=False``,
+    passes without a bonus row (pearl). Give the lists, or a file: JSON, JSON lines or CSV;
+    `psdsim.acceptance.replay_file.read_rounds` says how it looks.
 
     Examples
     --------
@@ -34,6 +35,11 @@ class Replay(AcceptanceModel):
     kind: Literal["replay"] = Field("replay", description="A recorded run.")
     k: DraftLength = Field(description="Drafted tokens per round of the recording.")
     path: str | None = Field(None, min_length=1, description="File, relative to the scenario's.")
+    bonus: Annotated[bool, Field(strict=True)] = Field(
+        True,
+        description="True: chain rounds, whose last row gives a token of its own (sd, minedraft). "
+        "False: passes whose last row tests the first draft of the next block (pearl).",
+    )
     rounds: tuple[tuple[Count, ...], ...] | None = Field(
         None, description="Accepted drafts of each round, one list a request."
     )
@@ -60,11 +66,11 @@ class Replay(AcceptanceModel):
         if self.path is None:
             return self
         path = base_dir / self.path
-        rounds = read_recording(path, self.k)
+        rounds = read_rounds(path, self.k)
         problem = _problem(rounds, self.k)
         if problem:
             raise InputError(problem, where=str(path))
-        return Replay(k=self.k, rounds=rounds)
+        return self.model_copy(update={"path": None, "rounds": rounds})
 
     def recorded(self) -> list[IntArray]:
         """Return the recorded rounds, one int64 array a request."""
@@ -87,6 +93,12 @@ class Replay(AcceptanceModel):
         self.check_k(k)
         if k == 0:
             return np.zeros(0)
+        if not self.bonus:
+            raise InputError(
+                "recorded passes without a bonus row have no law of chain rounds",
+                expected="acceptance.bonus: true, or another kind",
+                where="acceptance",
+            )
         pooled = np.concatenate(self.recorded())
         counts = np.bincount(pooled, minlength=self.k + 1)
         return conditional_from_unconditional(unconditional_from_histogram(counts))

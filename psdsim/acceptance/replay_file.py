@@ -15,13 +15,14 @@ _Named = tuple[object, tuple[int, ...], str]
 """(name of the request or None, accepted drafts of its rounds, where that was read)."""
 
 
-def read_recording(path: Path, k: int) -> Rounds:
+def read_rounds(path: Path, k: int) -> Rounds:
     """Return the accepted drafts of every round, one tuple a request.
 
     ``.json`` holds a list and ``.jsonl`` one entry a line; an entry is a list of counts, or an
     object with the key ``accepted`` (such a list) and, if wanted, ``request``. ``.csv`` has the
     columns ``request`` and ``accepted`` and one row a round. Requests come in ascending order
-    where all are named by whole numbers, else as the file has them.
+    where all are named by whole numbers, else as the file has them. The JSON lines of a run
+    (`psdsim.records.jsonl`) are read, too: its requests count, the rest is passed over.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def read_recording(path: Path, k: int) -> Rounds:
     if ending == ".jsonl":
         lines = ((f"{path}: line {i}", line) for i, line in enumerate(text.split("\n"), 1))
         entries = ((_parse(line, where), where) for where, line in lines if line.strip())
-        return _in_order(_entry(value, k, where) for value, where in entries)
+        return _in_order(_entry(value, k, where) for value, where in entries if _is_entry(value))
     if ending == ".json":
         data = _parse(text, str(path))
         if not isinstance(data, list):
@@ -80,10 +81,18 @@ def _parse(text: str, where: str) -> Any:
         raise InputError("is not JSON that can be read", where=where) from None
 
 
+def _is_entry(value: Any) -> bool:
+    """Say whether a line speaks of a request, not of a run, a step or a bar of its timeline."""
+    if not isinstance(value, dict):
+        return True
+    return "metadata" not in value and value.get("type") not in ("Step", "Span")
+
+
 def _entry(value: Any, k: int, where: str) -> _Named:
     name: object = None
     if isinstance(value, dict):
-        name, value = value.get("request"), value.get("accepted")
+        own = "request_id" if value.get("type") == "Request" else "request"
+        name, value = value.get(own), value.get("accepted")
         if isinstance(name, bool) or not isinstance(name, int | str | None):
             raise InputError(
                 f"request is {str(name)[:60]}", expected="a whole number or a name", where=where

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from psdsim.errors import InputError
+from psdsim.run.basis import drafts_beside
 from psdsim.run.prepare import costs
 from psdsim.scenario import Scenario
+from psdsim.schedules import schedule_class
 from psdsim.workload import generate
 
 
@@ -32,11 +34,13 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
     def draft(n_seqs: float) -> float:
         if times.draft is None:
             return 0.0
-        return sum(times.draft(n_seqs, n_seqs, n_seqs * (context + i)) for i in range(k))
+        forwards = (times.draft(n_seqs, n_seqs, n_seqs * (context + i)) for i in range(k))
+        return sum(forwards) + (times.draft_start_s if k else 0.0)
 
     def target(n_seqs: float, rows: int) -> float:
         return times.target(n_seqs, n_seqs * rows, n_seqs * context)
 
+    sync_s = times.sync_s + times.comm_per_token_s * m * k
     forward_s = times.draft(m, m, m * context) if times.draft is not None else 0.0
     rate = None
     if requests.open_loop and requests.arrival_s[-1] > 0:
@@ -55,7 +59,7 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
         half_draft_s=draft(m / 2),
         half_verify_s=target(m / 2, rows),
         overhead_s=times.step_overhead_s,
-        sync_s=times.sync_s + times.comm_per_token_s * m * k,
+        sync_s=sync_s,
         target_prefill_s=prefill(1.0, prompt, 0.0),
         draft_prefill_s=own_prefill(1.0, prompt, 0.0) if own_prefill is not None else 0.0,
         draft_cv=times.draft_jitter_cv,
@@ -65,6 +69,9 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
         n_tokens=max(1, round(float(np.average(decode, weights=weights)))),
         n_replicas=scenario.engine.n_replicas,
         arrival_rate=rate,
+        overhead_per_seq_s=times.step_overhead_per_seq_s,
+        serial_beside=drafts_beside(schedule_class("sd"), scenario),
+        slowed=scenario.draft is not None and scenario.draft.slow_downs != (1.0, 1.0),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psdsim.acceptance import IidAcceptance, MarkovAcceptance, MeanLengthAcceptance
-from psdsim.run.basis import Basis, seqs_per_step
+from psdsim.run.basis import Basis, drafts_beside, seqs_per_step
 from psdsim.run.prepare import costs
 from psdsim.scenario import Scenario
 from psdsim.schedules import schedule_class
@@ -83,9 +83,17 @@ def theory_for(
     draft_s = 0.0
     if times.draft is not None:
         draft_s = sum(times.draft(m, m, m * (context + i)) for i in range(k))
+        draft_s += times.draft_start_s if k else 0.0
     rows = (k + 1 if drafting else 1) * m
+    if schedule == "pearl-no-pre-verify" and m > 1:
+        return _none("requests that only draft are not in the target pass: its size varies")
     if schedule.startswith("pearl"):
-        rows = m * _pearl_rows(scenario, k)
+        rows = m * _pearl_rows(scenario, schedule, k)
+    sync_s = times.sync_s + times.comm_per_token_s * m * k
+    overhead_s = times.step_overhead_s + times.step_overhead_per_seq_s * m
+    if drafting and not cls.overlaps and drafts_beside(cls, scenario):
+        # The formulas of serial schedules know no barrier; here one follows every drafting phase.
+        overhead_s += sync_s
     jitter = None
     if times.target_jitter_cv or times.draft_jitter_cv:
         jitter = Jitter(
@@ -101,8 +109,8 @@ def theory_for(
             k=k,
             draft_time_s=draft_s,
             verify_time_s=times.target(m, rows, m * context),
-            overhead_s=times.step_overhead_s,
-            sync_s=times.sync_s + times.comm_per_token_s * m * k,
+            overhead_s=overhead_s,
+            sync_s=sync_s,
             n_tokens=max(1, round(float(np.average(decode, weights=decode)))),
             jitter=jitter,
         )
@@ -118,17 +126,30 @@ def theory_for(
     )
 
 
-def _pearl_rows(scenario: Scenario, k: int) -> float:
-    """Return the mean rows a request brings to a PEARL pass: 1 in pre-verify, k in post-verify."""
-    from analysis.pearl import pre_verify_share
+def _pearl_rows(scenario: Scenario, schedule: str, k: int) -> float:
+    """Return the mean rows a request brings to a pass of PEARL or one of its ablations.
+
+    1 in pre-verify and k in post-verify; without pre-verify k+1 after a step that only drafts.
+    """
+    from analysis.pearl import pre_verify_share, tokens_per_step_no_post_verify
+    from analysis.pearl_ablations import draft_only_share
+    from analysis.special import geometric_sum
 
     model = scenario.acceptance
     if isinstance(model, MarkovAcceptance):
-        share = float(pre_verify_share(model.after_accept, k, model.after_reject))
+        alpha, after_reject = model.after_accept, model.after_reject
     elif isinstance(model, IidAcceptance | MeanLengthAcceptance):
-        share = float(pre_verify_share(model.alpha, k))
+        alpha = after_reject = model.alpha
     else:
         return float(k)  # no closed form will be asked for
+    if schedule == "pearl-no-pre-verify":
+        only = draft_only_share(alpha, k, None, after_reject)
+        return k + only / (1.0 - only)
+    if schedule == "pearl-no-post-verify":
+        more = float(geometric_sum(alpha, k)) - 1.0
+        gain = float(tokens_per_step_no_post_verify(alpha, k, after_reject)) - 1.0
+        return 1.0 + (gain / more * (k - 1) if more else 0.0)
+    share = float(pre_verify_share(alpha, k, after_reject))
     return share + (1.0 - share) * k
 
 
@@ -139,8 +160,9 @@ def _not_covered(scenario: Scenario, schedule: str) -> str | None:
         return "chunked prefill mixes prompt pieces into decode passes"
     draft = scenario.draft
     overlaps = schedule_class(schedule).overlaps
-    if overlaps and draft is not None and draft.shared and draft.slow_down != 1.0:
-        return "both models share GPUs: overlapping passes slow each other"
+    if overlaps and draft is not None and draft.slow_downs != (1.0, 1.0):
+        what = "share GPUs" if draft.shared else "share bandwidth"
+        return f"both models {what}: overlapping passes slow each other"
     return None
 
 

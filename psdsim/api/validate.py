@@ -11,6 +11,7 @@ import pandas as pd
 from psdsim.api.gates import (
     Mutation,
     Row,
+    ablation_cells,
     acceptance_cells,
     default_grid,
     finite_cells,
@@ -24,6 +25,7 @@ from psdsim.run.pool import run_all
 FAMILIES: dict[str, Callable[[], Sequence[Any]]] = {
     "steady": default_grid,
     "acceptance": acceptance_cells,
+    "ablations": ablation_cells,
     "jitter": jitter_cells,
     "finite": finite_cells,
     "makespan": lambda: [*makespan_cells(), *pair_cells()],

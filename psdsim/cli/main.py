@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import typer
 
-from psdsim.cli import compare, init, predict, schedules, theory, timeline, validate
-from psdsim.errors import InputError
+from psdsim.cli import calibrate, compare, init, predict, schedules, theory, timeline, validate
+from psdsim.console import run_app
 
 app = typer.Typer(
     name="psdsim",
@@ -23,6 +22,7 @@ app.command("predict")(predict.predict_command)
 app.command("timeline")(timeline.timeline_command)
 app.command("theory")(theory.theory_command)
 app.command("validate")(validate.validate_command)
+app.command("calibrate")(calibrate.calibrate_command)
 app.command("schedules")(schedules.schedules_command)
 app.command("init")(init.init_command)
 
@@ -52,40 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     int
         0 done, 1 a check failed, 2 bad input, 130 interrupted.
     """
-    try:
-        code = app(args=arguments, standalone_mode=False)
-        if code == 130:
-            # What typer makes of Ctrl-C.
-            _tell("interrupted")
-        return int(code) if isinstance(code, int) else 0
-    except InputError as error:
-        _tell(str(error))
-    except typer.TyperException as error:
-        message = error.format_message()
-        if message.startswith("Usage:"):
-            # Asked for nothing: the message is the help.
-            print(message, file=sys.stderr)
-        else:
-            _tell(re.sub(r"^Invalid value for '([^']*)': (Value error, )?", r"\1: ", message))
-    except typer.Exit as error:
-        return int(error.exit_code)
-    except BrokenPipeError:
-        # The reader (head, less) has gone; nothing is wrong.
-        sys.stderr.close()
-        return 0
-    except OSError as error:
-        _tell(f"{error.filename or 'file'}: {error.strerror or error}")
-    except MemoryError:
-        _tell("this needs more memory than there is; expected fewer requests or shorter outputs")
-    except (KeyboardInterrupt, typer.Abort):
-        _tell("interrupted")
-        return 130
-    return 2
-
-
-def _tell(message: str) -> None:
-    """Print one line, whatever line breaks the input has brought into the message."""
-    print("psdsim: " + " ".join(message.split("\n")), file=sys.stderr)
+    return run_app(app, "psdsim", arguments)
 
 
 def run() -> None:

@@ -50,7 +50,7 @@ def predict_command(
     output: Output = None,
     records: Annotated[
         Path | None,
-        typer.Option(help="Write step and request records of one run: .jsonl, .csv or .parquet."),
+        typer.Option(help="Write records of one run: .jsonl, .csv or .parquet."),
     ] = None,
 ) -> None:
     """Predict one schedule in detail."""
@@ -84,7 +84,9 @@ def predict_command(
     if records is not None:
         from psdsim.run import simulate
 
-        _write_records(simulate(loaded, name, ks[0], seed=seed, basis=held), records)
+        rounds = records.suffix == ".jsonl"
+        one = simulate(loaded, name, ks[0], seed=seed, basis=held, record_rounds=rounds)
+        _write_records(one, records)
     table = prediction_text(result) + "\n"
     if kind == "json":
         text = to_json(

@@ -1,7 +1,8 @@
-"""`psdsim validate`: the simulator against the closed forms, cell by cell."""
+"""`psdsim validate`: the simulator against the closed forms, or against a measured run."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -9,7 +10,9 @@ import typer
 from psdsim.cli.options import (
     Output,
     Processes,
+    ScenarioFile,
     Seed,
+    load_scenario,
     parse_processes,
     parse_schedules,
     progress_bar,
@@ -20,6 +23,14 @@ from psdsim.errors import InputError
 
 
 def validate_command(
+    scenario: ScenarioFile = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Replay this measured run (.jsonl) on SCENARIO instead, and compare.",
+            show_default=False,
+        ),
+    ] = None,
     schedules: Annotated[
         str | None, typer.Option(help="Schedules to check; none: all.", show_default=False)
     ] = None,
@@ -43,10 +54,30 @@ def validate_command(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Check the simulator against theory (exit code 1: not)."""
+    """Check the simulator against theory, or against a measured run (exit code 1: not)."""
     from psdsim.api.gates import LIMIT, P_LIMIT, Mutation
     from psdsim.api.validate import all_checks, validate
 
+    if against is not None:
+        given = {"--schedules": schedules, "--families": families, "--processes": processes}
+        given["--mutation"] = None if mutation == "none" else mutation
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} has no effect with --against", where=name)
+        if scenario is None:
+            raise InputError(
+                "no scenario is named", expected="one for the run's machine", where="SCENARIO"
+            )
+        from psdsim.cli.against import against_run
+
+        kind = choose_format(format_, output)
+        if not against_run(against, load_scenario(scenario, None, output), kind, output, seed):
+            raise typer.Exit(1)
+        return
+    if scenario is not None:
+        raise InputError(
+            f"'{scenario}' has no effect", expected="--against RUN.jsonl with it", where="SCENARIO"
+        )
     kind, n_processes = choose_format(format_, output), parse_processes(processes)
     if mutation not in get_args(Mutation):
         raise InputError(

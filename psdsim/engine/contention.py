@@ -1,4 +1,4 @@
-"""Two lanes on the same GPUs: while both are busy, each runs slower by a stated factor."""
+"""Two lanes that share GPUs or bandwidth: while both are busy, each runs slower by a factor."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from psdsim.engine.devices import Device, Pass
 
 
 class SharedLane(Device):
-    """One of two streams on shared GPUs.
+    """One of two streams that take something from each other.
 
     Work is seconds alone; while the other lane runs too, it is done at rate 1/slow_down.
-    With slow_down = 2 the pair is as fast as running one after the other; below 2 the
-    overlap gains something.
+    With slow_down = 2 for both, the pair is as fast as running one after the other; below 2
+    the overlap gains something.
     """
 
     def __init__(self, env: simpy.Environment, name: str, index: int, slow_down: float) -> None:
@@ -75,9 +75,11 @@ class SharedLane(Device):
         self._ended(event)
 
 
-def shared_pair(env: simpy.Environment, slow_down: float) -> tuple[SharedLane, SharedLane]:
-    """Return (target lane, draft lane) on the same GPUs."""
-    target = SharedLane(env, "target", 0, slow_down)
-    draft = SharedLane(env, "draft", 1, slow_down)
+def shared_pair(
+    env: simpy.Environment, slow_down: tuple[float, float]
+) -> tuple[SharedLane, SharedLane]:
+    """Return (target lane, draft lane) with a slow-down each."""
+    target = SharedLane(env, "target", 0, slow_down[0])
+    draft = SharedLane(env, "draft", 1, slow_down[1])
     target.peer, draft.peer = draft, target
     return target, draft

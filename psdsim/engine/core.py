@@ -9,11 +9,9 @@ import numpy as np
 import simpy
 from simpy.events import Event
 
-from psdsim.acceptance import Replay
 from psdsim.engine.contention import shared_pair
 from psdsim.engine.costs import PassCosts
 from psdsim.engine.devices import Device
-from psdsim.engine.judge import Judge, PositionJudge, ReplayJudge, RoundsJudge, TapeJudge
 from psdsim.engine.kv import KvPool
 from psdsim.engine.queue import ClosedLoopQueue, FedQueue, StaticQueue, WaitingQueue
 from psdsim.engine.replica import Replica
@@ -22,11 +20,10 @@ from psdsim.engine.setup import EngineSetup, RawRun
 from psdsim.engine.state import RequestState
 from psdsim.engine.stepbook import StepBook
 from psdsim.engine.tally import Tally
-from psdsim.engine.tape import Tape
 from psdsim.engine.verdicts import Verdicts
-from psdsim.records import Span, StepLog
-from psdsim.schedules.base import Schedule
+from psdsim.records import RoundLog, Span, StepLog
 from psdsim.stats import GapLog
+from psdsim.verdict import Tape, make_judge
 
 _PROGRESS_EVENTS = 20_000
 
@@ -50,11 +47,12 @@ def simulate_run(setup: EngineSetup) -> RawRun:
     tally = Tally()
     log = StepLog(tally.add_steps, keep=setup.record_steps, parquet=setup.steps_parquet)
     spans: list[Span] | None = [] if setup.record_spans else None
+    rounds = RoundLog() if setup.record_rounds else None
     gaps = GapLog()
     queues = _queues(env, setup, state)
     replicas: list[Replica] = []
     for index, queue in enumerate(queues):
-        replicas.append(_replica(env, setup, state, queue, index, log, spans, gaps, tally))
+        replicas.append(_replica(env, setup, state, queue, index, log, spans, gaps, tally, rounds))
     if len(queues) > 1:
         env.process(_route(env, setup, state, queues, replicas))
     done = simpy.AllOf(env, [env.process(replica.process()) for replica in replicas])
@@ -72,6 +70,7 @@ def simulate_run(setup: EngineSetup) -> RawRun:
         tally=tally,
         makespan_s=float(np.nanmax(state.finish_s)),
         spans=spans or [],
+        rounds=None if rounds is None or not replicas[0].drafts else rounds.close(len(state)),
         notes=_notes(setup),
     )
 
@@ -111,6 +110,7 @@ def _replica(
     spans: list[Span] | None,
     gaps: GapLog,
     tally: Tally,
+    rounds: RoundLog | None,
 ) -> Replica:
     schedule = setup.make_schedule()
     target, draft = _devices(env, setup)
@@ -129,8 +129,10 @@ def _replica(
         )
     roster = Roster(state, queue, kv, tape, setup.max_num_batched_tokens, index)
     book = StepBook(index, log, spans, tally)
-    judge = _judge(setup, schedule, tape, state) if drafting else None
-    verdicts = Verdicts(roster, book, judge, gaps)
+    judge = None
+    if drafting:
+        judge = make_judge(setup.acceptance, schedule.k, tape, len(state))
+    verdicts = Verdicts(roster, book, judge, gaps, rounds)
     costs = PassCosts(setup.costs, setup.seed, setup.replication, index)
     return Replica(env, setup, schedule, roster, book, verdicts, costs, target, draft)
 
@@ -142,19 +144,6 @@ def _devices(env: simpy.Environment, setup: EngineSetup) -> tuple[Device, Device
     if setup.placement == "shared":
         return shared_pair(env, setup.slow_down)
     return Device(env, "target", 0), Device(env, "draft", 1)
-
-
-def _judge(setup: EngineSetup, schedule: Schedule, tape: Tape | None, state: RequestState) -> Judge:
-    model = setup.acceptance
-    model.check_k(schedule.k)
-    if isinstance(model, Replay):
-        return ReplayJudge(model, state)
-    assert tape is not None
-    if model.judged_by == "tape":
-        return TapeJudge(tape)
-    if model.judged_by == "rounds":
-        return RoundsJudge(model, tape, state)
-    return PositionJudge(model, tape)
 
 
 def _route(

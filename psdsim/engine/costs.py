@@ -20,6 +20,7 @@ class PassCosts:
     def __init__(self, costs: Costs, seed: int, replication: int, replica: int) -> None:
         self._target = costs.target
         self._draft = costs.draft
+        self._draft_start_s = costs.draft_start_s
         self._prefill = costs.prefill or costs.target
         self._draft_prefill = costs.draft_prefill or costs.draft
         self._target_jitter = JitterStream(
@@ -77,6 +78,7 @@ class PassCosts:
                 time_s += per_kv * (n * n_kv + n_seqs * (n * (n - 1) // 2))
         else:
             time_s = self._forward_by_forward(n_seqs, n, n_kv, prompt_debt)
+        time_s += self._draft_start_s
         return time_s if self._draft_steady else time_s * self._draft_jitter.next()
 
     def _forward_by_forward(

@@ -28,6 +28,7 @@ from psdsim.commands import Judge as JudgeCommand
 from psdsim.engine.costs import PassCosts
 from psdsim.engine.devices import Device, Pass, by_device_and_order, largest, token_total
 from psdsim.engine.handover import Handover
+from psdsim.engine.overhead import StepOverhead
 from psdsim.engine.prefill import PrefillStep
 from psdsim.engine.roster import Roster
 from psdsim.engine.setup import EngineSetup
@@ -36,6 +37,7 @@ from psdsim.engine.verdicts import Verdicts
 from psdsim.schedules.base import Schedule
 
 Process = Generator[Event, Any, None]
+_PASSES = (Start, Score, Draft)
 _NOBODY, _LAST = Admitted(NO_IDS, None, False), Admitted(NO_IDS, None, True)
 
 
@@ -77,14 +79,15 @@ class Replica:
         self.target = target
         self.draft = draft
         self._separate = draft is not target
-        self._overhead_s = setup.costs.step_overhead_s
+        self._overhead = StepOverhead(
+            env, book, setup.costs.step_overhead_s, setup.costs.step_overhead_per_seq_s
+        )
         self._handover = Handover(env, book, setup.costs.sync_s, setup.costs.comm_per_token_s)
-        self._drafts = schedule.drafts and schedule.k > 0
+        self.drafts = schedule.drafts and schedule.k > 0
         self._kv_bound = roster.kv.n_blocks is not None
         self._prefill = PrefillStep(
-            env, roster, book, verdicts, costs, target, draft if self._drafts else None
+            env, roster, book, verdicts, costs, target, draft if self.drafts else None
         )
-        self._ready_at = -1.0
         self._order = 0
         self._debt = 0
 
@@ -92,6 +95,7 @@ class Replica:
         """Run the schedule to its end (a simpy process)."""
         program = self.schedule.run()
         send = program.send
+        held = self._overhead.held
         answer: Any = None
         command: Any
         while True:
@@ -101,6 +105,8 @@ class Replica:
                 self.book.turn(self.env.now, 0, 0)
                 return
             kind = type(command)
+            if held and kind not in _PASSES:
+                self._overhead.release()
             if kind is Admit:
                 answer = self._admit(command)
             elif kind is JudgeCommand:
@@ -108,6 +114,8 @@ class Replica:
             elif kind is Score or kind is Draft:
                 submit = self._submit_score if kind is Score else self._submit_draft
                 answer = submit(command)
+                if held:
+                    self._overhead.release()
                 yield answer.event
                 if self._handover.open:
                     yield from self._handover.pay((answer,))
@@ -127,7 +135,8 @@ class Replica:
         """Answer the commands that don't come every step."""
         if isinstance(command, Prefill):
             self._order += 2
-            return (yield from self._prefill.run(command, self._not_before(), self._order))
+            not_before = self._overhead.not_before(int(command.ids.size))
+            return (yield from self._prefill.run(command, not_before, self._order))
         if isinstance(command, Keep):
             return self._verdicts.keep(command)
         if isinstance(command, WaitArrival):
@@ -151,23 +160,13 @@ class Replica:
         n_waiting = queue.n_waiting
         n_running = len(roster.running)
         self.book.turn(now, n_running, n_waiting)
-        self._ready_at = -1.0
+        self._overhead.open()
         if command.n_decode_tokens is not None:
             chunks = roster.admit_chunks(command.capacity, command.n_decode_tokens, now)
             return Admitted(NO_IDS, chunks, roster.exhausted)
         if n_waiting and n_running < command.capacity:
             return Admitted(roster.admit(command.capacity, now), None, roster.exhausted)
         return _LAST if queue.exhausted else _NOBODY
-
-    def _not_before(self) -> float:
-        """Charge the step's CPU overhead once, in front of its first pass."""
-        if self._ready_at < 0:
-            now = self.env.now
-            self._ready_at = now + self._overhead_s
-            self.book.used = True
-            self.book.overhead_s = self._overhead_s
-            self.book.span("target", -1, "overhead", now, self._ready_at)
-        return self._ready_at
 
     # --- passes -----------------------------------------------------------------------------
 
@@ -180,7 +179,6 @@ class Replica:
     def _submit_draft(self, command: Draft) -> Pass:
         ids, n, after = command.ids, command.n, command.after
         book, roster = self.book, self.roster
-        not_before = self._not_before()
         lost = NO_IDS
         if self._kv_bound:
             lost = self._reserve(ids, largest(n) + largest(after) + 1, command.group)
@@ -207,7 +205,7 @@ class Replica:
         duration = self._costs.draft_phase(batch.n, n, n_kv, self._debt) if batch.n else 0.0
         self._debt = 0
         book.draft_time_s += duration
-        self.draft.submit(work, duration, not_before)
+        self._overhead.submit(self.draft, work, duration, batch.n)
         if self._separate:
             self._handover.open.append(work)
         if book.spans is not None:
@@ -216,7 +214,6 @@ class Replica:
 
     def _submit_score(self, command: Score) -> Pass:
         ids, book, roster = command.ids, self.book, self.roster
-        not_before = self._not_before()
         self._order += 1
         work = Pass(command, ids, self._order)
         if (
@@ -238,7 +235,7 @@ class Replica:
             n_tokens += chunk_tokens
             n_kv += chunk_kv
             book.n_prefill_tokens += chunk_tokens
-            if self._drafts and work.chunk_joined.size:
+            if self.drafts and work.chunk_joined.size:
                 s = roster.state
                 done = work.chunk_joined
                 self._debt += int((s.prompt_tokens[done] + s.emitted[done]).sum())
@@ -248,7 +245,8 @@ class Replica:
         book.n_verify_seqs += batch.n
         book.n_kv = n_kv
         book.verify_time_s += duration
-        self.target.submit(work, duration, not_before)
+        # A step that decodes nobody counts those whose prompts it reads.
+        self._overhead.submit(self.target, work, duration, batch.n or n_seqs)
         if book.spans is not None:
             book.span_when_done(work, "verify", command.group, n_tokens)
         return work

@@ -10,8 +10,8 @@ from psdsim.engine.batch import Batch
 from psdsim.engine.kv import KvPool
 from psdsim.engine.queue import WaitingQueue
 from psdsim.engine.state import FINISHED, PREFILLING, RUNNING, WAITING, RequestState
-from psdsim.engine.tape import Tape
 from psdsim.errors import InputError
+from psdsim.verdict import Tape
 
 
 class Roster:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from psdsim.acceptance import AcceptanceModel
 from psdsim.engine.tally import Tally
 from psdsim.latency import StepTimer
-from psdsim.records import Span
+from psdsim.records import Rounds, Span
 from psdsim.schedules.base import Schedule
 from psdsim.stats import GapLog
 from psdsim.workload import Requests
 
 Placement = Literal["colocated", "separate", "shared"]
-"""One device for both models; a device each; two lanes on the same GPUs."""
+"""One device for both models; a device each; two lanes that slow each other while both work."""
 
 JitterLaw = Literal["lognormal", "exponential"]
 
@@ -33,10 +33,14 @@ class Costs:
         Seconds of one forward pass of each model.
     step_overhead_s
         CPU time of the engine before the first pass of every step.
+    step_overhead_per_seq_s
+        Added to it for each request in the step (`psdsim.engine.overhead`).
     sync_s
         Cost of the barrier that hands drafts from one device to the other.
     comm_per_token_s
         Added to it for each drafted token handed over.
+    draft_start_s
+        Added to every drafting phase: starting it, and bringing its drafts back.
     target_jitter_cv, draft_jitter_cv
         Coefficient of variation of the duration of a target pass, of a drafting phase.
     target_jitter_law, draft_jitter_law
@@ -48,10 +52,12 @@ class Costs:
     target: StepTimer
     draft: StepTimer | None
     step_overhead_s: float = 0.0
+    step_overhead_per_seq_s: float = 0.0
     sync_s: float = 0.0
     comm_per_token_s: float = 0.0
     target_jitter_cv: float = 0.0
     draft_jitter_cv: float = 0.0
+    draft_start_s: float = 0.0
     target_jitter_law: JitterLaw = "lognormal"
     draft_jitter_law: JitterLaw = "lognormal"
     prefill: StepTimer | None = None
@@ -75,7 +81,8 @@ class EngineSetup:
     placement
         Which devices there are.
     slow_down
-        Factor by which passes of both models slow each other on shared GPUs, >= 1.
+        With ``shared``: factors, >= 1, by which target passes and draft passes slow down while
+        the other lane works.
     max_num_batched_tokens
         Most tokens in one target pass.
     kv_blocks
@@ -88,8 +95,8 @@ class EngineSetup:
         How requests are spread over them.
     seed, replication
         Keys of all randomness.
-    record_steps, record_spans
-        Keep step records; keep timeline spans.
+    record_steps, record_spans, record_rounds
+        Keep step records; keep timeline spans; keep what each round tested and accepted.
     steps_parquet
         Stream step records to this file instead of keeping them.
     progress
@@ -101,7 +108,7 @@ class EngineSetup:
     costs: Costs
     requests: Requests
     placement: Placement = "separate"
-    slow_down: float = 1.0
+    slow_down: tuple[float, float] = (1.0, 1.0)
     max_num_batched_tokens: int = 8192
     kv_blocks: int | None = None
     block_size: int = 16
@@ -111,6 +118,7 @@ class EngineSetup:
     replication: int = 0
     record_steps: bool = True
     record_spans: bool = False
+    record_rounds: bool = False
     steps_parquet: Path | None = None
     progress: Callable[[int], None] | None = None
 
@@ -133,6 +141,8 @@ class RawRun:
         Time at which the last request finished.
     spans
         Timeline, if asked for.
+    rounds
+        Drafts tested and accepted in every round, if asked for and if anything was drafted.
     notes
         What was flagged on the way (extrapolated step times, ...).
     """
@@ -143,4 +153,5 @@ class RawRun:
     tally: Tally
     makespan_s: float
     spans: list[Span] = field(default_factory=list)
+    rounds: Rounds | None = None
     notes: list[str] = field(default_factory=list)

@@ -29,7 +29,6 @@ class RequestState:
         self.emitted = np.zeros(n, dtype=np.int64)
         self.computed = np.zeros(n, dtype=np.int64)
         self.base = np.full(n, -1, dtype=np.int64)
-        self.last_full = np.zeros(n, dtype=np.bool_)
         self.last_emit_s = np.zeros(n)
         self.admitted_s = np.full(n, np.nan)
         self.first_token_s = np.full(n, np.nan)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from psdsim.commands import NO_IDS, Chunks, Counts, Keep, Mask, Score, Verdict
 from psdsim.engine.batch import Batch
 from psdsim.engine.devices import Pass, token_total
-from psdsim.engine.judge import Judge
 from psdsim.engine.roster import Roster
 from psdsim.engine.stepbook import StepBook
+from psdsim.records import RoundLog
 from psdsim.stats import GapLog
+from psdsim.verdict import Judge
 
 
 class Verdicts:
@@ -27,13 +28,23 @@ class Verdicts:
         The acceptance rule; None if nothing is ever drafted.
     gaps
         Where inter-token latencies go.
+    rounds
+        Where rounds go; None keeps none.
     """
 
-    def __init__(self, roster: Roster, book: StepBook, judge: Judge | None, gaps: GapLog) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        book: StepBook,
+        judge: Judge | None,
+        gaps: GapLog,
+        rounds: RoundLog | None = None,
+    ) -> None:
         self._roster = roster
         self._book = book
         self._judge = judge
         self._gaps = gaps
+        self._rounds = rounds
 
     def judge(self, handle: Any, now: float) -> Verdict:
         """Answer `Judge`: emit what the pass confirmed."""
@@ -90,6 +101,8 @@ class Verdicts:
             drafted = score.peek.command.n  # type: ignore[attr-defined]
             k = drafted if isinstance(drafted, int) else int(drafted.max())
         accepted = self._judge.accepted(batch, score, k)
+        if self._rounds is not None:
+            self._rounds.add(batch.ids, tested, accepted)
         n_accepted = int(np.add.reduce(accepted))
         batch.cursor += accepted
         if score.bonus:

@@ -31,6 +31,16 @@ Efficiency = Annotated[
 ]
 """A share of a data-sheet figure that is reached, in (0, 1]."""
 
+SlowDownFactor = Annotated[
+    float, Field(ge=1.0, le=100.0, allow_inf_nan=False), BeforeValidator(_only_numbers)
+]
+"""A factor by which something takes longer, in [1, 100]."""
+
+Variation = Annotated[
+    float, Field(ge=0.0, le=10.0, allow_inf_nan=False), BeforeValidator(_only_numbers)
+]
+"""A coefficient of variation, in [0, 10]."""
+
 Count = Annotated[int, Field(ge=0), BeforeValidator(_only_numbers)]
 """A whole number of at least 0."""
 

@@ -1,28 +1,33 @@
 """Step and request records as JSON lines: a superset of MineDraft's trace.
 
 Simulated and measured runs are the same kind of file. One object a line:
-``{"metadata": ...}`` first, then ``{"type": "Step", ...}`` and
-``{"type": "Request", ...}``. MineDraft's field names are kept (times in microseconds, fields
+``{"metadata": ...}`` first, then ``{"type": "Step", ...}``, ``{"type": "Request", ...}`` (with
+``tested`` and ``accepted``, a list of rounds each, where they were kept) and, where a timeline was
+kept, ``{"type": "Span", ...}``. MineDraft's field names are kept (times in microseconds, fields
 without a value left out); our own columns stand beside them under their own names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from psdsim.errors import InputError
 from psdsim.records.columns import REQUEST_COLUMNS, STEP_COLUMNS, StepKind
+from psdsim.records.recording import Columns, read_recording
+from psdsim.records.rounds import Rounds
+from psdsim.records.spans import Span
 
-Columns = dict[str, NDArray[Any]]
 
-
-def to_lines(metadata: Mapping[str, Any], steps: Columns, requests: Columns) -> Iterator[str]:
+def to_lines(
+    metadata: Mapping[str, Any],
+    steps: Columns,
+    requests: Columns,
+    rounds: Rounds | None = None,
+    spans: Iterable[Span] = (),
+) -> Iterator[str]:
     """Yield the lines of a trace, without line ends.
 
     Parameters
@@ -31,20 +36,34 @@ def to_lines(metadata: Mapping[str, Any], steps: Columns, requests: Columns) -> 
         What was run.
     steps, requests
         `STEP_COLUMNS` and `REQUEST_COLUMNS`, shape (n,) each.
+    rounds
+        Drafts tested and accepted, in the order of `requests`.
+    spans
+        Timeline.
     """
     yield json.dumps({"metadata": dict(metadata)})
     for i in range(steps["kind"].size):
         row = {name: steps[name][i].item() for name in STEP_COLUMNS}
         yield json.dumps({"type": "Step", "tid": i, **_minedraft_step(row), **row})
     for i in range(requests["request_id"].size):
-        row = {name: requests[name][i].item() for name in REQUEST_COLUMNS}
+        row = {name: _or_null(requests[name][i].item()) for name in REQUEST_COLUMNS}
         theirs = {
             "start_us": row["arrival_s"] * 1e6,
-            "end_us": row["finish_s"] * 1e6,
+            "end_us": None if row["finish_s"] is None else row["finish_s"] * 1e6,
             "prompt_len": row["prompt_tokens"],
             "gen_len": row["output_tokens"],
         }
+        if rounds is not None:
+            row["tested"] = rounds.tested[i].tolist()
+            row["accepted"] = rounds.accepted[i].tolist()
         yield json.dumps({"type": "Request", "tid": row["request_id"], **theirs, **row})
+    for span in spans:
+        yield json.dumps({"type": "Span", **asdict(span)})
+
+
+def _or_null(value: Any) -> Any:
+    """Return None for the NaN of a time that never came: JSON has no NaN."""
+    return None if value != value else value
 
 
 def _minedraft_step(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,43 +90,12 @@ def _minedraft_step(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_lines(path: Path) -> tuple[dict[str, Any], Columns, Columns]:
-    """Read a trace that `to_lines` wrote: metadata, step columns, request columns.
+    """Read metadata, step columns and request columns of a trace; `read_recording` reads all.
 
     Raises
     ------
     psdsim.errors.InputError
         If a line is not JSON or lacks a column; the line is named.
     """
-    metadata: dict[str, Any] = {}
-    rows: dict[str, list[dict[str, Any]]] = {"Step": [], "Request": []}
-    wanted = {"Step": STEP_COLUMNS, "Request": REQUEST_COLUMNS}
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"{path}: line {number}"
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise InputError(f"is not JSON: {error.msg}", where=where) from None
-            if "metadata" in record:
-                metadata = record["metadata"]
-                continue
-            kind = record.get("type")
-            if kind not in rows:
-                raise InputError(f"type is {kind!r}", expected="'Step' or 'Request'", where=where)
-            missing = [name for name in wanted[kind] if name not in record]
-            if missing:
-                raise InputError(f"the key '{missing[0]}' is missing", where=where)
-            rows[kind].append(record)
-    return (
-        metadata,
-        _columns(rows["Step"], STEP_COLUMNS),
-        _columns(rows["Request"], REQUEST_COLUMNS),
-    )
-
-
-def _columns(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> Columns:
-    return {
-        name: np.array([row[name] for row in rows], dtype=dtype) for name, dtype in columns.items()
-    }
+    recording = read_recording(path)
+    return recording.metadata, recording.steps, recording.requests

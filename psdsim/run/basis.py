@@ -49,6 +49,13 @@ def n_gpus(schedule: type[Schedule], scenario: Scenario) -> int:
     """Return the GPUs that a schedule uses, all replicas together."""
     own = scenario.target.n_gpus
     draft = scenario.draft
-    if schedule.overlaps and draft is not None and not draft.shared:
+    if draft is not None and not draft.shared and drafts_beside(schedule, scenario):
         own += draft.n_gpus
     return own * scenario.engine.n_replicas
+
+
+def drafts_beside(schedule: type[Schedule], scenario: Scenario) -> bool:
+    """Say whether the draft runs beside the target, not in line with it on one device."""
+    if schedule.overlaps:
+        return True
+    return schedule.drafts and scenario.draft is not None and scenario.draft.serial_on == "own"

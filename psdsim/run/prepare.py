@@ -11,7 +11,7 @@ from psdsim.engine import Costs, EngineSetup
 from psdsim.engine.setup import JitterLaw, Placement
 from psdsim.errors import InputError
 from psdsim.latency import StepTimer, kv_blocks
-from psdsim.run.basis import Basis, capacity
+from psdsim.run.basis import Basis, capacity, drafts_beside
 from psdsim.scenario import Scenario
 from psdsim.schedules import Schedule, schedule_class
 from psdsim.workload import Requests, generate
@@ -27,6 +27,7 @@ def prepare(
     basis: Basis = Basis.STEP_BATCH,
     record_steps: bool = True,
     record_spans: bool = False,
+    record_rounds: bool = False,
     steps_parquet: Path | None = None,
     progress: Callable[[int], None] | None = None,
     requests: Requests | None = None,
@@ -45,7 +46,7 @@ def prepare(
         Keys of all randomness.
     basis
         What is held equal; decides how many requests are in flight.
-    record_steps, record_spans, steps_parquet, progress
+    record_steps, record_spans, record_rounds, steps_parquet, progress
         See `EngineSetup`.
     requests
         The work, if it is not to be generated from the scenario.
@@ -77,8 +78,8 @@ def prepare(
         acceptance=acceptance,
         costs=costs(scenario, drafting),
         requests=requests,
-        placement=_placement(scenario, cls),
-        slow_down=scenario.draft.slow_down if scenario.draft is not None else 1.0,
+        placement=_placement(scenario, cls, drafting),
+        slow_down=scenario.draft.slow_downs if scenario.draft is not None else (1.0, 1.0),
         max_num_batched_tokens=scenario.engine.max_num_batched_tokens,
         kv_blocks=pool_blocks(scenario, cls, drafting),
         block_size=scenario.engine.block_size,
@@ -88,6 +89,7 @@ def prepare(
         replication=replication,
         record_steps=record_steps,
         record_spans=record_spans,
+        record_rounds=record_rounds,
         steps_parquet=steps_parquet,
         progress=progress,
     )
@@ -118,11 +120,12 @@ def _check_prompts(scenario: Scenario, requests: Requests) -> None:
         )
 
 
-def _placement(scenario: Scenario, cls: type[Schedule]) -> Placement:
-    if not cls.overlaps:
+def _placement(scenario: Scenario, cls: type[Schedule], drafting: bool) -> Placement:
+    draft = scenario.draft
+    if not cls.overlaps and not (drafting and drafts_beside(cls, scenario)):
         return "colocated"
-    assert scenario.draft is not None
-    return "shared" if scenario.draft.shared else "separate"
+    assert draft is not None
+    return "shared" if draft.shared or draft.slow_downs != (1.0, 1.0) else "separate"
 
 
 def costs(scenario: Scenario, drafting: bool) -> Costs:
@@ -133,11 +136,17 @@ def costs(scenario: Scenario, drafting: bool) -> Costs:
     assert target is not None
     draft = timers["draft"] if drafting else None
     target_cv, target_law = _jitter(target, times.jitter_cv)
-    draft_cv, draft_law = (0.0, target_law) if draft is None else _jitter(draft, times.jitter_cv)
+    draft_cv, draft_law = 0.0, target_law
+    if draft is not None and times.draft_jitter_cv is not None:
+        draft_cv, draft_law = _jitter(draft, times.draft_jitter_cv, "draft_jitter_cv")
+    elif draft is not None:
+        draft_cv, draft_law = _jitter(draft, times.jitter_cv)
     return Costs(
         target=target,
         draft=draft,
         step_overhead_s=times.step_overhead_s,
+        step_overhead_per_seq_s=times.step_overhead_per_seq_s,
+        draft_start_s=times.draft_start_s,
         sync_s=times.sync_s,
         comm_per_token_s=times.comm_per_token_s,
         target_jitter_cv=target_cv,
@@ -149,14 +158,14 @@ def costs(scenario: Scenario, drafting: bool) -> Costs:
     )
 
 
-def _jitter(timer: StepTimer, cv: float) -> tuple[float, JitterLaw]:
+def _jitter(timer: StepTimer, cv: float, key: str = "jitter_cv") -> tuple[float, JitterLaw]:
     if timer.jitter != "exponential":
         return cv, "lognormal"
     if cv:
         raise InputError(
-            f"jitter_cv is {cv} and a step time is exponential already",
-            expected="jitter_cv: 0",
-            where="step_time.jitter_cv",
+            f"{key} is {cv} and a step time is exponential already",
+            expected=f"{key}: 0",
+            where=f"step_time.{key}",
         )
     return 1.0, "exponential"
 
@@ -171,7 +180,8 @@ def pool_blocks(scenario: Scenario, cls: type[Schedule], drafting: bool) -> int 
     target, draft = scenario.target_placement, scenario.draft_placement
     assert target.shape is not None
     assert target.gpu is not None
-    together = not cls.overlaps or (scenario.draft is not None and scenario.draft.shared)
+    shared = scenario.draft is not None and scenario.draft.shared
+    together = shared or not drafts_beside(cls, scenario)
     try:
         blocks = kv_blocks(
             target.shape, target.gpu, target.n_gpus,

@@ -122,17 +122,23 @@ class SimulationResult:
         )
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write step and request records as JSON lines, a superset of MineDraft's trace."""
+        """Write steps, requests and what else was kept as JSON lines (MineDraft's trace and more).
+
+        Rounds and timeline spans are there if they were recorded.
+        """
         metadata = {
             "scenario": self.scenario.to_dict(),
             "schedule": self.schedule,
             "k": self.k,
+            "capacity": self.capacity,
+            "bonus": schedule_class(self.schedule).bonus,
             "basis": str(self.basis),
             "seed": self.seed,
             "replication": self.replication,
         }
         with Path(path).open("w", encoding="utf-8") as file:
-            for line in to_lines(metadata, self.raw.steps, self.raw.requests):
+            raw = self.raw
+            for line in to_lines(metadata, raw.steps, raw.requests, raw.rounds, raw.spans):
                 file.write(line + "\n")
 
     def to_perfetto(self, path: str | Path | None = None, *, until_s: float | None = None) -> str:

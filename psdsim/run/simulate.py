@@ -24,6 +24,7 @@ def simulate(
     basis: str | Basis = Basis.STEP_BATCH,
     timeline: bool = False,
     record_steps: bool = True,
+    record_rounds: bool = False,
     steps_parquet: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SimulationResult:
@@ -45,6 +46,8 @@ def simulate(
         Keep timeline spans (memory grows with the number of passes).
     record_steps
         Keep step records.
+    record_rounds
+        Keep what each round tested and accepted of each request.
     steps_parquet
         Stream step records to this Parquet file instead of keeping them.
     progress
@@ -68,7 +71,7 @@ def simulate(
     setup = prepare(
         scenario, schedule, k,
         seed=seed, replication=replication, basis=basis,
-        record_steps=record_steps, record_spans=timeline,
+        record_steps=record_steps, record_spans=timeline, record_rounds=record_rounds,
         steps_parquet=Path(steps_parquet) if steps_parquet is not None else None,
         progress=progress,
     )  # fmt: skip

@@ -15,7 +15,14 @@ from psdsim.latency import Placement, StepTimer
 from psdsim.scenario.checks import contradictions
 from psdsim.scenario.explain import explain
 from psdsim.scenario.overrides import apply_overrides
-from psdsim.scenario.parts import DraftOnGpus, Engine, ModelOnGpus, Section, StepTimes
+from psdsim.scenario.parts import (
+    MEASURED,
+    DraftOnGpus,
+    Engine,
+    ModelOnGpus,
+    Section,
+    StepTimes,
+)
 from psdsim.workload import Workload
 
 
@@ -188,7 +195,8 @@ class Scenario(Section):
 
 def _placement(part: ModelOnGpus, base_dir: Path, where: str) -> Placement:
     shape: ModelShape = model_shape(part.config, base_dir=base_dir, where=f"{where}.config")
-    return Placement(shape=shape, gpu=gpu(part.gpu, where=f"{where}.gpu"), n_gpus=part.n_gpus)
+    sheet = None if part.gpu == MEASURED else gpu(part.gpu, where=f"{where}.gpu")
+    return Placement(shape=shape, gpu=sheet, n_gpus=part.n_gpus)
 
 
 def _with_kinds(model: BaseModel, data: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from psdsim.hardware.fields import Efficiency, NonNegative, Number, Positive, PositiveCount
+from psdsim.hardware.fields import (
+    Efficiency,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    SlowDownFactor,
+    Variation,
+)
 from psdsim.latency import StepTimeModel
 
 Switch = Annotated[bool, Field(strict=True)]
@@ -18,30 +26,62 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+MEASURED = "measured"
+"""Stands for a GPU's name where there is no data sheet."""
+
+
 class ModelOnGpus(Section):
     """A model and the GPUs it runs on."""
 
     config: str = Field(min_length=1, description="Built-in model name or path of a config.json.")
-    gpu: str = Field(min_length=1, description="GPU name, as listed by `psdsim schedules --gpus`.")
+    gpu: str = Field(
+        min_length=1,
+        description="GPU name, as listed by `psdsim schedules --gpus`; or measured: no data "
+        "sheet (CPU cores, a GPU that is not listed), every step time is stated.",
+    )
     n_gpus: PositiveCount = Field(description="GPUs the model is spread over (tensor parallel).")
 
 
+class SlowDown(Section):
+    """By what factor each model's passes take longer while the other model runs, too."""
+
+    target: SlowDownFactor = Field(description="Of the target's passes.")
+    draft: SlowDownFactor = Field(description="Of the draft's passes.")
+
+
+def _one_or_two(value: object) -> str:
+    return "two" if isinstance(value, Mapping | SlowDown) else "one"
+
+
 class DraftOnGpus(ModelOnGpus):
-    """The draft model and where it runs under schedules that overlap both models."""
+    """The draft model and where it runs."""
 
     shared: Switch = Field(
         False,
         description="True: it always runs on the target's GPUs, at the same time under "
-        "overlapping schedules. False: these get GPUs of its own; serial schedules (sd) still "
-        "run it on the target's, one after the other.",
+        "overlapping schedules. False: these get GPUs of its own; where serial schedules (sd) "
+        "run it, serial_on says.",
     )
-    slow_down: Number = Field(
+    serial_on: Literal["target", "own"] = Field(
+        "target",
+        description="Where serial schedules (sd) draft: on the target's GPUs, or on the GPUs that "
+        "the draft has under overlapping schedules (own), which pays the handover (sync_s).",
+    )
+    # Told apart first, so that a mistake in the mapping is named, not that it is no number.
+    slow_down: Annotated[
+        Annotated[SlowDownFactor, Tag("one")] | Annotated[SlowDown, Tag("two")],
+        Discriminator(_one_or_two),
+    ] = Field(
         1.0,
-        ge=1.0,
-        le=100.0,
-        description="With shared: factor by which passes of both models slow each other while "
-        "both run.",
+        description="Factor by which passes of both models slow each other while both run, on "
+        "shared GPUs or because devices of their own share memory bandwidth; or one for each.",
     )
+
+    @property
+    def slow_downs(self) -> tuple[float, float]:
+        """Factors by which target passes and draft passes slow down while both run."""
+        slow = self.slow_down
+        return (slow.target, slow.draft) if isinstance(slow, SlowDown) else (slow, slow)
 
 
 class StepTimes(Section):
@@ -58,17 +98,29 @@ class StepTimes(Section):
     step_overhead_s: NonNegative = Field(
         0.0, description="CPU time before the first pass of every engine step, s."
     )
+    step_overhead_per_seq_s: NonNegative = Field(
+        0.0,
+        description="Added to it for each request that the step verifies (drafts for, where it "
+        "verifies none; prefills, where it decodes none), s.",
+    )
     sync_s: NonNegative = Field(
         0.0, description="Barrier that hands drafts from one device to the other, s."
     )
     comm_per_token_s: NonNegative = Field(
         0.0, description="Added to the barrier for each drafted token handed over, s."
     )
-    jitter_cv: NonNegative = Field(
+    draft_start_s: NonNegative = Field(
         0.0,
-        le=10.0,
+        description="Added to every drafting phase, however long: starting it on its device and "
+        "bringing its drafts back, s.",
+    )
+    jitter_cv: Variation = Field(
+        0.0,
         description="Standard deviation / mean of the time of a target pass and of a drafting "
         "phase, lognormal.",
+    )
+    draft_jitter_cv: Variation | None = Field(
+        None, description="That of a drafting phase, where it differs; null: as jitter_cv."
     )
 
 

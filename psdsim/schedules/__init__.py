@@ -4,10 +4,20 @@ from psdsim.errors import InputError, did_you_mean
 from psdsim.schedules.base import Schedule
 from psdsim.schedules.minedraft import MineDraft
 from psdsim.schedules.pearl import DraftAhead, Pearl
+from psdsim.schedules.pearl_ablations import NoPostVerify, NoPreVerify
 from psdsim.schedules.serial import Autoregressive, SpeculativeDecoding
 
 SCHEDULES: dict[str, type[Schedule]] = {
-    cls.name: cls for cls in (Autoregressive, SpeculativeDecoding, MineDraft, Pearl, DraftAhead)
+    cls.name: cls
+    for cls in (
+        Autoregressive,
+        SpeculativeDecoding,
+        MineDraft,
+        Pearl,
+        DraftAhead,
+        NoPostVerify,
+        NoPreVerify,
+    )
 }
 """Every schedule by its name on the command line."""
 

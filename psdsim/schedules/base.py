@@ -44,6 +44,8 @@ class Schedule(ABC):
     """Whether a draft model is used at all."""
     overlaps: ClassVar[bool] = False
     """Whether drafting and verifying run at the same time, on devices of their own."""
+    bonus: ClassVar[bool] = True
+    """Whether the last row of a target pass gives a token of its own (chain rounds)."""
     min_k: ClassVar[int] = 0
     """Smallest draft length with a meaning."""
     supports_chunked: ClassVar[bool] = True

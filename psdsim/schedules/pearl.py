@@ -13,6 +13,7 @@ from psdsim.commands import (
     Ids,
     Judge,
     Keep,
+    Mask,
     Prefill,
     Score,
     Start,
@@ -41,6 +42,7 @@ class Pearl(Schedule):
     )
     source = "PEARL (arXiv 2408.11850), Algorithm 2"
     overlaps = True
+    bonus = False
     min_k = 1
     supports_chunked = False
 
@@ -73,8 +75,8 @@ class Pearl(Schedule):
             score = yield Start(Score(ids, tentative, bonus=False, peek=draft))
             yield WaitAll((draft, score))
             verdict: Verdict = yield Judge(score)
-            keep = verdict.hit
-            assert keep is not None
+            assert verdict.hit is not None
+            keep = self._lives_on(verdict.hit, tentative)
             if verdict.stopped is not None:
                 keep = keep & ~verdict.stopped
             yield Keep(draft, ids, keep)
@@ -82,6 +84,10 @@ class Pearl(Schedule):
             if verdict.stopped is not None:
                 tentative = tentative[~verdict.stopped]
                 ids = ids[~verdict.stopped]
+
+    def _lives_on(self, hit: Mask, tentative: Counts) -> Mask:
+        """Return whose new block is kept, given who passed all tests and what was tentative."""
+        return hit
 
 
 class DraftAhead(Pearl):

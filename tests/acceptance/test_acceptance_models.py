@@ -250,6 +250,8 @@ def test_replay_law_and_binding() -> None:
     for k in (1, 2, 4):
         with pytest.raises(InputError, match=f"recording has k=3 and k={k}"):
             model.pmf(k)
+    with pytest.raises(InputError, match="no law of chain rounds"):
+        model.model_copy(update={"bonus": False}).pmf(3)
     unread = Replay(k=3, path="rounds.json")
     with pytest.raises(InputError, match="has not been read"):
         unread.recorded()

@@ -20,6 +20,11 @@ GOOD = {
     "crlf.jsonl": "[2, 0, 1]\r\n[1]\r\n[0, 2]\r\n",
     "bom.jsonl": '\ufeff{"accepted": [2, 0, 1]}\n{"accepted": [1]}\n{"accepted": [0, 2]}',
     "separator.jsonl": '{"accepted": [2, 0, 1], "text": "\u2028"}\n[1]\n[0, 2]',
+    "run.jsonl": '{"metadata": {"k": 2}}\n{"type": "Step", "tid": 0}\n'
+    '{"type": "Request", "request_id": 7, "accepted": [1], "tested": [2]}\n'
+    '{"type": "Request", "request_id": 3, "accepted": [2, 0, 1], "request": "x"}\n'
+    '{"type": "Span", "kind": "draft"}\n'
+    '{"type": "Request", "request_id": 9, "accepted": [0, 2]}',
     "a.csv": "request,accepted\n0,2\n0,0\n0,1\n1,1\n2,0\n2,2\n",
     "interleaved.csv": "note,accepted,request\nx,2,0\n,1,1\n,0,0\n,0,2\n\n,1,0\n,2,2\n",
     "unsorted.csv": "request,accepted\n10,0\n10,2\n9,1\n8,2\n8,0\n8,1\n",
@@ -51,6 +56,8 @@ BAD = {
     "deep.json": ("[" * 200_000, "deep.json: is not JSON"),
     "key.jsonl": ('[1]\n{"acepted": [1]}\n', "key.jsonl: line 2: found no list of accepted drafts"),
     "cut.jsonl": ("[1]\n\n[2", "cut.jsonl: line 3: is not JSON"),
+    "steps.jsonl": ('{"metadata": {}}\n{"type": "Step"}', "steps.jsonl: the recording is empty"),
+    "older.jsonl": ('{"type": "Request", "request_id": 0}', "line 1: found no list of accepted"),
     "negative.jsonl": ("[1]\n[-1]", r"negative.jsonl: line 2: found \[-1\]"),
     "name.jsonl": ('{"request": 1.5, "accepted": [1]}', "line 1: request is 1.5"),
     "twice.jsonl": ('{"request": 1, "accepted": [1]}\n{"request": 1, "accepted": [1]}',

@@ -9,6 +9,7 @@ import pytest
 
 from psdsim.api.gates import (
     LIMIT,
+    AblationCell,
     AcceptanceCell,
     BarrierCell,
     FiniteCell,
@@ -51,7 +52,7 @@ def test_p_values_are_spread(family):
 
 
 def test_two_hundred_comparisons_in_all():
-    n_rows = {"steady": 64, "acceptance": 40, "jitter": 28, "makespan": 53}
+    n_rows = {"steady": 64, "acceptance": 40, "ablations": 27, "jitter": 28, "makespan": 53}
     for name, n in n_rows.items():
         assert len(all_checks([name])) == n
     # Finite cells of chain rounds give three or four rows each.
@@ -61,6 +62,9 @@ def test_two_hundred_comparisons_in_all():
 CONVICTED = [
     (AcceptanceCell("sd", "markov", 4), "k+1"),
     (AcceptanceCell("pearl", "markov", 5), "k-1"),
+    (AblationCell("pearl-no-post-verify", 0.8, 0.8, 5, 1.25, 32), "k-1"),
+    (AblationCell("pearl-no-pre-verify", 0.8, 0.8, 5, 1.25, 32), "k+1"),
+    (AblationCell("pearl-no-pre-verify", 0.8, 0.8, 3, 0.5, 1), "sync"),
     (JitterCell("minedraft", 1.0, 0.3), "alpha"),
     (JitterCell("minedraft", 1.0, 1.0, "exponential"), "alpha"),
     (JitterCell("pearl", 0.5, 0.6), "sync"),

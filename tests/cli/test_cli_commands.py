@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from psdsim.cli.main import main
+from psdsim.schedules import SCHEDULES
 
 SMALL = ["--set", "workload.n_requests=16", "--set", "workload.output_tokens=16"]
 KEYS = [
@@ -167,7 +168,7 @@ def test_validate_passes_and_convicts(capsys):
 
 def test_schedules_models_gpus(capsys):
     _, out, _ = call(capsys, "schedules")
-    for name in ("ar", "sd", "minedraft", "pearl", "pearl-draft-ahead"):
+    for name in SCHEDULES:
         assert f"{name}\n" in out
     _, out, _ = call(capsys, "schedules", "--models", "--gpus")
     assert "Qwen/Qwen3-32B" in out

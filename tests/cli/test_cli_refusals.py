@@ -82,7 +82,10 @@ SETTINGS = [
     ("engine.chunked_prefill=1", "engine.chunked_prefill", "1"),
     ("engine.routing=least_loaded", "engine.routing has no effect"),
     ("engine.max_seqs=5", "unknown key 'max_seqs'", "did you mean 'max_num_seqs'"),
-    ("draft.slow_down=2.0", "draft.slow_down has no effect", "shared: true"),
+    (
+        "draft={config: Qwen/Qwen3-0.6B, gpu: L4, n_gpus: 1, shared: true, serial_on: own}",
+        "draft.serial_on: own has no effect",
+    ),
     ("draft=null", "go together"),
     ("target.gpu=H100-SMX", "target.gpu", "did you mean 'H100-SXM'"),
     ("target.config=Qwen/Qwen3-33B", "target.config", "did you mean"),

@@ -16,12 +16,13 @@ PACKAGES = ("psdsim", "analysis", "realrun")
 
 # From the bottom up; a module imports from its own layer and from those below.
 LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("foundations", frozenset({"errors", "seeds"})),
+    ("foundations", frozenset({"errors", "seeds", "console"})),
     ("parameters", frozenset({"acceptance", "latency", "workload", "hardware", "scenario"})),
     ("words", frozenset({"commands", "records", "stats"})),
+    ("verdicts", frozenset({"verdict"})),
     ("policy", frozenset({"schedules"})),
     ("mechanism", frozenset({"engine"})),
-    ("experiments", frozenset({"run", "compare", "sweep", "plan"})),
+    ("experiments", frozenset({"run", "compare", "sweep", "plan", "calibrate"})),
     ("composition", frozenset({"cli", "api", "__main__", "__init__"})),
 )
 RANK = {part: rank for rank, (_, parts) in enumerate(LAYERS) for part in parts}
@@ -40,7 +41,13 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 # What these modules may not import, beyond what the layers say.
 BANNED: Mapping[str, tuple[str, ...]] = {
     # Policy knows no clock and no randomness, nor the truth that decides acceptance.
-    "psdsim.schedules": ("time", "numpy.random", "psdsim.seeds", "psdsim.acceptance"),
+    "psdsim.schedules": (
+        "time",
+        "numpy.random",
+        "psdsim.seeds",
+        "psdsim.acceptance",
+        "psdsim.verdict",
+    ),
     # The only clock of the engine is the simulated one.
     "psdsim.engine": ("time",),
 }

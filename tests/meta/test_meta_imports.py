@@ -94,6 +94,7 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
         ("psdsim__acceptance__tape", "from .. import schedules\n", "above parameters"),
         ("psdsim__acceptance__tape", "from ..schedules import x\n", "above parameters"),
         ("psdsim__schedules__pearl", "from psdsim import engine\n", "above policy"),
+        ("psdsim__verdict", "from psdsim.schedules import x\n", "above verdicts"),
         ("psdsim__engine__clock", "import psdsim.run\n", "above mechanism"),
         ("psdsim__run", "from psdsim import simulate\n", "above experiments"),
         ("psdsim__novelty", "import psdsim.errors\n", "psdsim.novelty has no layer"),
@@ -114,6 +115,7 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
         ("psdsim__schedules__pearl", "from time import monotonic\n", "must not import time"),
         ("psdsim__schedules__pearl", "from numpy import random\n", "import numpy.random"),
         ("psdsim__schedules__pearl", "from psdsim import acceptance\n", "psdsim.acceptance"),
+        ("psdsim__schedules__pearl", "from psdsim.verdict import T\n", "import psdsim.verdict"),
         ("psdsim__engine__clock", "import time\n", "psdsim.engine must not import time"),
         # Cycles, of one, two and three modules.
         ("psdsim__seeds", "import psdsim.seeds\n", "cycle: "),

@@ -83,7 +83,7 @@ def test_every_dependency_is_pinned_within_its_bound(requirement: Requirement) -
 
 
 @pytest.mark.parametrize(
-    "package, extras", [("psdsim", []), ("analysis", []), ("realrun", ["realrun"])]
+    "package, extras", [("psdsim", []), ("analysis", []), ("realrun", ["realrun", "hf"])]
 )
 def test_every_import_is_of_a_declared_dependency(package: str, extras: list[str]) -> None:
     # What comes along only because another package asks for it may be gone in its next release.
@@ -183,7 +183,7 @@ def test_it_installs_once_and_again_when_a_version_changes(tmp_path: Path) -> No
         return [line for line in said if line.startswith("-m")]
 
     test = f"-m pytest {pytest_args[1]}"
-    install = "-m pip install --quiet --constraint constraints.txt --editable .[dev]"
+    install = "-m pip install --quiet --constraint constraints.txt --editable .[dev,realrun,hf]"
     assert calls() == ["-m venv .venv", install, test]
     assert calls() == [test]
     os.utime(tmp_path / ".venv" / "installed-dev", (1.5e9, 1.5e9))
@@ -199,7 +199,12 @@ def test_a_target_with_nothing_to_run_fails(tmp_path: Path, target: str) -> None
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (1e9, 1e9))
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    for name in ("bin/python", "installed-dev", "installed-notebooks"):  # as if installed
+    for name in (
+        "bin/python",
+        "installed-dev",
+        "installed-notebooks",
+        "installed-smollm2",
+    ):  # as if installed
         (tmp_path / ".venv" / name).touch()
     done = make(tmp_path, target)
     assert done.returncode != 0
@@ -216,9 +221,9 @@ def test_the_readme_names_only_targets_that_exist() -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@pytest.mark.parametrize("broken", ["", ".venv/installed-dev", "lint", "types", "test"])
+@pytest.mark.parametrize("broken", ["", ".venv/installed-dev", "smollm2", "lint", "types", "test"])
 def test_ci_starts_afresh_and_fails_where_a_check_fails(tmp_path: Path, broken: str) -> None:
-    checks = [".venv/installed-dev", "lint", "types", "test"]
+    checks = [".venv/installed-dev", "smollm2", "lint", "types", "test"]
     (tmp_path / "clone" / ".ci").mkdir(parents=True)
     script = shutil.copy(ROOT / ".ci" / "run", tmp_path / "clone" / ".ci")
     stale = tmp_path / "clone" / ".venv"

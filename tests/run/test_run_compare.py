@@ -68,6 +68,7 @@ def test_speedups_are_ratios_of_mean_throughputs(result):
 def test_gpus_and_capacity(scenario):
     assert {name: n_gpus(cls, scenario) for name, cls in SCHEDULES.items()} == {
         "ar": 4, "sd": 4, "minedraft": 5, "pearl": 5, "pearl-draft-ahead": 5,
+        "pearl-no-post-verify": 5, "pearl-no-pre-verify": 5,
     }  # fmt: skip
     shared = scenario.set({"draft.shared": True})
     assert n_gpus(SCHEDULES["minedraft"], shared) == 4

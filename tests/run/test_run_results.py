@@ -122,20 +122,22 @@ def test_parquet_holds_what_memory_would(scenario, tmp_path):
     assert streamed.raw.tally == kept.raw.tally
 
 
-@pytest.mark.parametrize("schedule", ["sd", "minedraft"])
-def test_replay_of_a_run_has_its_step_counts(scenario, schedule):
+@pytest.mark.parametrize(
+    "recorded, schedule",
+    [("sd", "sd"), ("sd", "minedraft"), ("pearl", "pearl"), ("pearl", "pearl-draft-ahead")],
+)
+def test_replay_of_a_run_has_its_step_counts(scenario, recorded, schedule):
     """Record accepted lengths from steps of single requests, replay them: same counts."""
     k, n = 3, 12
     one = scenario.set({"workload.n_requests": n, "engine.max_num_seqs": 1})
-    run = simulate(one, "sd", k, seed=5)
+    run = simulate(one, recorded, k, seed=5)
     decode = run.steps[run.steps["kind"] == "decode"]
     # Batch 1: every decode step is one request's round, request after request.
     rounds, accepted = run.requests["n_rounds"], decode["n_accepted_tokens"].tolist()
     ends = np.cumsum(rounds)
     recording = [accepted[e - r : e] for e, r in zip(ends, rounds, strict=True)]
-    replay = one.set(
-        {"acceptance": {"kind": "replay", "k": k, "rounds": recording}, "engine.max_num_seqs": 4}
-    )
+    acceptance = {"kind": "replay", "k": k, "rounds": recording, "bonus": recorded == "sd"}
+    replay = one.set({"acceptance": acceptance, "engine.max_num_seqs": 4})
     again = simulate(replay, schedule, k)
     np.testing.assert_array_equal(again.requests["n_rounds"], rounds)
     np.testing.assert_array_equal(
@@ -147,8 +149,15 @@ def test_replay_is_bound_to_its_k_and_schedule(scenario):
     replay = scenario.set({"acceptance": {"kind": "replay", "k": 3, "rounds": [[1] * 40]}})
     with pytest.raises(InputError, match="k=3 and k=2"):
         simulate(replay, "sd", 2)
-    with pytest.raises(InputError, match="can't be replayed"):
+    with pytest.raises(InputError, match="expected schedule sd or mine"):
         simulate(replay, "pearl", 3)
+    pearl = replay.set({"acceptance.bonus": False})
+    with pytest.raises(InputError, match="can't be replayed here; expected schedule pearl or"):
+        simulate(pearl, "sd", 3)
+    # The first pass of a request tests one draft.
+    wrong = pearl.set({"acceptance.rounds": [[2] * 40]})
+    with pytest.raises(InputError, match=r"request 0 has 2 .* for round 0, which tests 1 here"):
+        simulate(wrong, "pearl", 3)
     short = scenario.set({"acceptance": {"kind": "replay", "k": 3, "rounds": [[1, 1]]}})
     with pytest.raises(InputError, match="needs more rounds than the 2 recorded"):
         simulate(short, "sd", 3)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from psdsim import InputError, Scenario
+from psdsim import InputError, Scenario, simulate
 from psdsim.cli.init import schema_text
 from psdsim.run.notes import assumed_notes
 from psdsim.scenario import builtin_text, parse_assignment
@@ -175,3 +175,13 @@ def test_files_are_relative_to_the_scenario(tmp_path):
 )
 def test_assignments(text, expected):
     assert parse_assignment(text) == expected
+
+
+def test_measured_stands_for_hardware_without_a_data_sheet():
+    """The figures are those of a listed GPU where nothing asks its data sheet."""
+    stated = {"engine.kv_blocks": "unlimited", "workload.n_requests": 8}
+    listed = Scenario.builtin(stated)
+    measured = listed.set({"target.gpu": "measured", "draft.gpu": "measured"})
+    assert measured.target_placement.gpu is None
+    for schedule in ("sd", "minedraft"):
+        assert simulate(measured, schedule, 2).metrics == simulate(listed, schedule, 2).metrics

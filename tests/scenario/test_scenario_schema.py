@@ -72,6 +72,9 @@ WRONG = [
     ("engine.kv_blocks", 0),
     ("engine.block_size", 5000),
     ("draft.slow_down", 0.5),
+    ("draft.slow_down", {"target": 1.5}),
+    ("draft.slow_down", {"target": 1.5, "draft": 0.5}),
+    ("step_time.draft_jitter_cv", 11.0),
     ("assumed", {"name": 5}),
 ]
 

@@ -1,5 +1,6 @@
 """Where simulation and closed form must agree: families of checks, each with its own theory."""
 
+from psdsim.api.gates.ablations import AblationCell, ablation_cells
 from psdsim.api.gates.acceptance import AcceptanceCell, acceptance_cells
 from psdsim.api.gates.finite import FiniteCell, finite_cells
 from psdsim.api.gates.jitter import JitterCell, jitter_cells
@@ -11,6 +12,7 @@ from psdsim.api.gates.steady import GridCell, default_grid, theory
 __all__ = [
     "LIMIT",
     "P_LIMIT",
+    "AblationCell",
     "AcceptanceCell",
     "BarrierCell",
     "FiniteCell",
@@ -20,6 +22,7 @@ __all__ = [
     "Mutation",
     "PairCell",
     "Row",
+    "ablation_cells",
     "acceptance_cells",
     "default_grid",
     "finite_cells",

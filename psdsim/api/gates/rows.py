@@ -22,7 +22,8 @@ LIMIT = 4.5
 """Standard errors within which simulation and theory must agree."""
 P_LIMIT = 1e-5
 """Smallest p-value of a goodness-of-fit test that counts as agreement (about 4.4 sigma)."""
-_BATCHES = 40
+BATCHES = 40
+"""Batches of a batch-means estimate."""
 
 
 def window_rate(scenario: Scenario, schedule: str, k: int, seed: int, n_steps: int) -> Estimate:
@@ -31,7 +32,7 @@ def window_rate(scenario: Scenario, schedule: str, k: int, seed: int, n_steps: i
     decode = np.flatnonzero(steps["kind"] == int(StepKind.DECODE))[:n_steps]
     tokens = steps["n_emitted_tokens"][decode]
     time_s = (steps["end_s"] - steps["start_s"])[decode]
-    return batch_means_rate(tokens, time_s, n_batches=_BATCHES, warm_up=0.02)
+    return batch_means_rate(tokens, time_s, n_batches=BATCHES, warm_up=0.02)
 
 
 def mean_row(check: Any, name: str, what: str, estimate: Estimate, theory: float) -> Row:

@@ -1,4 +1,4 @@
-"""The acceptance rule inside the simulator: how many drafts of each request a pass accepts.
+"""The acceptance rule: how many drafts of each request a target pass accepts.
 
 One class a way of deciding (`AcceptanceModel.judged_by`). All count accepted drafts before a
 stop clips anything; who never drafts is not judged.
@@ -12,23 +12,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psdsim.acceptance import AcceptanceModel, Replay
-from psdsim.commands import Counts, Score
-from psdsim.engine.batch import Batch
-from psdsim.engine.state import RequestState
-from psdsim.engine.tape import Tape
+from psdsim.commands import Counts, Ids, Score
 from psdsim.errors import InputError
+from psdsim.verdict.tape import Tape
+
+
+class Judged(Protocol):
+    """The requests of a pass, as much of them as a judge needs."""
+
+    @property
+    def ids(self) -> Ids:
+        """Request ids, shape (n,)."""
+
+    @property
+    def cursor(self) -> NDArray[np.int64]:
+        """Flat tape index of each request's next output position, shape (n,).
+
+        That is the position of the first tested draft: `Tape.take_slot` plus tokens emitted.
+        """
+
+    @property
+    def n(self) -> int:
+        """How many requests."""
 
 
 class Judge(Protocol):
     """Decides verdicts."""
 
-    def accepted(self, batch: Batch, score: Score, k: int) -> Counts:
+    def accepted(self, batch: Judged, score: Score, k: int) -> Counts:
         """Return accepted drafts of each request, shape (batch.n,).
 
         Parameters
         ----------
         batch
-            Who is judged; cursors point at the output position of the first tested draft.
+            Who is judged.
         score
             The command: drafts tested per request, and whether the next block's first is too.
         k
@@ -42,7 +59,7 @@ class TapeJudge:
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
 
-    def accepted(self, batch: Batch, score: Score, k: int) -> Counts:
+    def accepted(self, batch: Judged, score: Score, k: int) -> Counts:
         """Return the distance to the next rejection, at most the drafts tested."""
         gap: Counts = self._tape.next_reject.take(batch.cursor) - batch.cursor
         tested = score.n if score.bonus else score.n + 1
@@ -70,7 +87,7 @@ class PositionJudge:
             self._rates[k] = self._model.conditional_rates(k)
         return self._rates[k]
 
-    def accepted(self, batch: Batch, score: Score, k: int) -> Counts:
+    def accepted(self, batch: Judged, score: Score, k: int) -> Counts:
         """Test each draft with the rate of its place in its block."""
         rates = self._rates_at(k)
         n = np.broadcast_to(np.asarray(score.n, dtype=np.int64), (batch.n,))
@@ -92,12 +109,12 @@ class PositionJudge:
 class RoundsJudge:
     """Rates by place in the round and by whether the round before was fully accepted."""
 
-    def __init__(self, model: AcceptanceModel, tape: Tape, state: RequestState) -> None:
+    def __init__(self, model: AcceptanceModel, tape: Tape, n_requests: int) -> None:
         self._model = model
         self._tape = tape
-        self._state = state
+        self._last_full = np.zeros(n_requests, dtype=np.bool_)
 
-    def accepted(self, batch: Batch, score: Score, k: int) -> Counts:
+    def accepted(self, batch: Judged, score: Score, k: int) -> Counts:
         """Test each draft, and remember whether all were accepted."""
         if not score.bonus:
             raise InputError(
@@ -107,28 +124,33 @@ class RoundsJudge:
             )
         after_full, otherwise = self._model.conditional_rates_after(k)  # type: ignore[attr-defined]
         u = self._tape.uniforms[batch.cursor[:, None] + np.arange(k)]
-        full = self._state.last_full[batch.ids]
+        full = self._last_full[batch.ids]
         accepted = _run_length(u, np.where(full[:, None], after_full, otherwise))
-        self._state.last_full[batch.ids] = accepted == k
+        self._last_full[batch.ids] = accepted == k
         return accepted
 
 
 class ReplayJudge:
-    """Recorded accepted lengths, one after another for each request."""
+    """Recorded accepted drafts, pass after pass of each request."""
 
-    def __init__(self, model: Replay, state: RequestState) -> None:
+    def __init__(self, model: Replay, n_requests: int) -> None:
         self._recorded = model.recorded()
         self._k = model.k
-        self._next = np.zeros(len(state), dtype=np.int64)
+        self._bonus = model.bonus
+        self._next = np.zeros(n_requests, dtype=np.int64)
 
-    def accepted(self, batch: Batch, score: Score, k: int) -> Counts:
+    def accepted(self, batch: Judged, score: Score, k: int) -> Counts:
         """Return the next recorded value of each request."""
-        if not score.bonus or k != self._k:
+        if score.bonus != self._bonus or k != self._k:
+            what = "chain rounds" if self._bonus else "passes without a bonus row"
+            where = "sd or minedraft" if self._bonus else "pearl or pearl-draft-ahead"
             raise InputError(
-                f"a recording of chain rounds at k={self._k} can't be replayed here",
-                expected=f"schedule sd or minedraft at k={self._k}",
+                f"a recording of {what} at k={self._k} can't be replayed here",
+                expected=f"schedule {where} at k={self._k}",
                 where="acceptance.kind",
             )
+        # A pass without bonus row tests one more: the first draft of the next block.
+        tested = np.broadcast_to(score.n if score.bonus else score.n + 1, (batch.n,))
         out = np.empty(batch.n, dtype=np.int64)
         for i, request in enumerate(batch.ids.tolist()):
             rounds = self._recorded[request % len(self._recorded)]
@@ -139,6 +161,45 @@ class ReplayJudge:
                     expected="a recording as long as the output",
                     where="acceptance",
                 )
+            if rounds[place] > tested[i]:
+                raise InputError(
+                    f"request {request} has {rounds[place]} accepted drafts recorded for round "
+                    f"{place}, which tests {tested[i]} here",
+                    expected="the schedule that was recorded",
+                    where="acceptance",
+                )
             out[i] = rounds[place]
             self._next[request] = place + 1
         return out
+
+
+def make_judge(
+    model: AcceptanceModel, schedule_k: int, tape: Tape | None, n_requests: int
+) -> Judge:
+    """Return the judge of an acceptance model.
+
+    Parameters
+    ----------
+    model
+        Decides verdicts.
+    schedule_k
+        Drafted tokens per round of the schedule.
+    tape
+        The model's tape; None only for a replay, which reads none.
+    n_requests
+        Requests of the run; their ids are 0 to n_requests - 1.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If the model can't speak about this draft length.
+    """
+    model.check_k(schedule_k)
+    if isinstance(model, Replay):
+        return ReplayJudge(model, n_requests)
+    assert tape is not None
+    if model.judged_by == "tape":
+        return TapeJudge(tape)
+    if model.judged_by == "rounds":
+        return RoundsJudge(model, tape, n_requests)
+    return PositionJudge(model, tape)

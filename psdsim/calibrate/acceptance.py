@@ -1,0 +1,227 @@
+"""How drafts fare, from recorded rounds: one rate, a rate a position, or a rate a request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from psdsim.calibrate.figures import Figure
+from psdsim.calibrate.runs import MeasuredRun
+from psdsim.errors import InputError
+
+SIGNIFICANT = 0.01
+"""p-value below which requests or positions are taken to differ."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AcceptanceFit:
+    """A model of a scenario file, and why it is this one.
+
+    Parameters
+    ----------
+    data
+        The section of the scenario.
+    alpha
+        Accepted / tested drafts over everything; None where acceptance was forced.
+    comments
+        Interval, tests, what was chosen and why, one sentence each.
+    """
+
+    data: dict[str, Any]
+    alpha: Figure | None
+    comments: tuple[str, ...]
+
+
+def fit_acceptance(runs: Sequence[MeasuredRun]) -> AcceptanceFit:
+    """Fit the rounds of runs whose verdicts were measured; else return what was forced.
+
+    Raises
+    ------
+    psdsim.errors.InputError
+        If no run has rounds to fit, or different models were forced.
+    """
+    drafting = [run for run in runs if run.drafts]
+    measured = [r for r in drafting if r.forced is None and r.recording.rounds is not None]
+    if measured:
+        return _fit(measured)
+    forced = [run.forced for run in drafting if run.forced is not None]
+    if not forced:
+        raise InputError(
+            "no run has rounds (tested and accepted of each request)",
+            expected="a run whose acceptance was measured, with its rounds",
+        )
+    if any(model != forced[0] for model in forced):
+        raise InputError(
+            "the runs were forced to different acceptance models", expected="runs of one model"
+        )
+    return AcceptanceFit(
+        dict(forced[0]), None, ("forced on the runs, not measured: replace it by your own figure",)
+    )
+
+
+def estimate_alpha(accepted: Floats, tested: Floats) -> Figure:
+    """Return accepted / tested with a 95 % interval that lets positions of a request depend.
+
+    A rejection hides what follows it in its round, and a full acceptance hides the next draft:
+    both are censored, which leaves this ratio the maximum-likelihood estimate.
+
+    Parameters
+    ----------
+    accepted, tested
+        Sums of each request (cluster), shape (n,).
+
+    Examples
+    --------
+    >>> estimate_alpha(np.array([3.0, 1.0]), np.array([4.0, 4.0])).value
+    0.5
+    """
+    total, n = float(tested.sum()), accepted.size
+    alpha = float(accepted.sum()) / total
+    if alpha in (0.0, 1.0) or n < 2:
+        # Nothing varies between requests: the exact interval of as many trials as requests.
+        edge = 1.0 - 0.025 ** (1.0 / n)
+        low, high = (1.0 - edge, 1.0) if alpha == 1.0 else (0.0, edge)
+        return Figure(alpha, low if n > 1 or alpha else 0.0, high, round(total))
+    error = math.sqrt(_cluster_variance(accepted, tested, alpha))
+    reach = float(stats.t.ppf(0.975, n - 1)) * error / (alpha * (1.0 - alpha))
+    middle = math.log(alpha / (1.0 - alpha))
+    low, high = special.expit(middle - reach), special.expit(middle + reach)
+    return Figure(alpha, float(low), float(high), round(total))
+
+
+def _cluster_variance(accepted: Floats, tested: Floats, alpha: float) -> float:
+    n = accepted.size
+    rest = accepted - alpha * tested
+    return float((rest**2).sum()) / float(tested.sum()) ** 2 * n / (n - 1)
+
+
+def _fit(runs: Sequence[MeasuredRun]) -> AcceptanceFit:
+    sums: dict[int, NDArray[np.float64]] = {}
+    for run in runs:
+        for request, (a, t) in zip(*_sums(run), strict=True):
+            # Runs share their prompts: the same request in two runs is one cluster.
+            sums[int(request)] = sums.get(int(request), np.zeros(2)) + np.array([a, t])
+    both = np.array([row for row in sums.values() if row[1] > 0])
+    if not both.size:
+        raise InputError("no draft was tested in any run", expected="rounds that test drafts")
+    accepted, tested = both.T
+    alpha = estimate_alpha(accepted, tested)
+    where = ", ".join(run.file for run in runs)
+    comments = [
+        f"from {alpha.n} tested drafts of {len(both)} requests in {where}",
+        f"one rate: alpha {alpha.value:.4f}, 95 % interval {alpha.low:.4f} to {alpha.high:.4f} "
+        "(positions of one request may depend: sandwich over requests)",
+    ]
+    by_position, by_request = _positions(runs, alpha.value, both), _requests(runs)
+    options: list[tuple[float, dict[str, Any], str]] = []
+    if by_position is not None:
+        p, gain, rates = by_position
+        differ = p < SIGNIFICANT
+        comments.append(f"positions {'differ' if differ else 'do not differ'} (p = {p:.2g})")
+        if differ:
+            data: dict[str, Any] = {
+                "kind": "position", "convention": "conditional", "rates": rates, "extend": "last",
+            }  # fmt: skip
+            options.append((gain, data, "a rate for each position of the block"))
+    if by_request is not None:
+        p, gain, mean, concentration = by_request
+        differ = p < SIGNIFICANT
+        comments.append(f"requests {'differ' if differ else 'do not differ'} (p = {p:.2g})")
+        if differ:
+            beta: dict[str, Any] = {"kind": "beta", "mean": mean, "concentration": concentration}
+            options.append((gain, beta, "a rate for each request, Beta distributed"))
+    if not options:
+        comments.append("chosen: one rate for all")
+        return AcceptanceFit({"kind": "iid", "alpha": alpha.value}, alpha, tuple(comments))
+    _, chosen, words = max(options, key=lambda option: option[0])
+    why = ", which explains more" if len(options) > 1 else ""
+    comments.append(f"chosen: {words}{why}")
+    return AcceptanceFit(chosen, alpha, tuple(comments))
+
+
+def _sums(run: MeasuredRun) -> tuple[NDArray[np.int64], list[tuple[float, float]]]:
+    """Return request ids, and (accepted, tested until the first rejection) of each."""
+    rounds = run.recording.rounds
+    assert rounds is not None
+    out = []
+    for tested, accepted in zip(rounds.tested, rounds.accepted, strict=True):
+        n = float(accepted.sum())
+        out.append((n, n + float((accepted < tested).sum())))
+    return run.recording.requests["request_id"], out
+
+
+def _positions(
+    runs: Sequence[MeasuredRun], alpha: float, sums: Floats
+) -> tuple[float, float, list[float]] | None:
+    """Return (p-value, gain in log likelihood less parameters, rates) of a rate a position.
+
+    Chain rounds only: without bonus row, a pass begins in the middle of a block.
+    """
+    kept = [run for run in runs if run.schedule.bonus]
+    if not kept:
+        return None
+    k = max(run.k for run in kept)
+    tested, accepted = np.zeros(k), np.zeros(k)
+    for run in kept:
+        assert run.recording.rounds is not None
+        t = np.concatenate(run.recording.rounds.tested)
+        a = np.concatenate(run.recording.rounds.accepted)
+        place = np.arange(k)[:, None]
+        tested += ((a >= place) & (t > place)).sum(axis=1)
+        accepted += (a > place).sum(axis=1)
+    seen = tested > 0
+    if k < 2 or not seen.all():
+        return None
+    rates = accepted / tested
+    pooled = accepted.sum() / tested.sum()
+    gain = float(_log_likelihood(accepted, tested, rates).sum())
+    gain -= float(_log_likelihood(accepted, tested, np.full(k, pooled)).sum())
+    # Rao-Scott: positions of one request depend, which inflates the ratio by about this much.
+    naive = alpha * (1.0 - alpha) / sums[:, 1].sum()
+    effect = 1.0
+    if len(sums) > 1 and naive > 0:
+        effect = max(_cluster_variance(sums[:, 0], sums[:, 1], alpha) / naive, 1.0)
+    p = float(stats.chi2.sf(2.0 * gain / effect, k - 1))
+    return p, gain - (k - 1), [round(float(rate), 6) for rate in rates]
+
+
+def _log_likelihood(accepted: Floats, tested: Floats, rate: Floats) -> Floats:
+    both = special.xlogy(accepted, rate) + special.xlogy(tested - accepted, 1.0 - rate)
+    return np.asarray(both, dtype=np.float64)
+
+
+def _requests(runs: Sequence[MeasuredRun]) -> tuple[float, float, float, float] | None:
+    """Return (p-value, gain less parameters, mean, concentration) of a Beta rate a request.
+
+    One run only, the one with the most tests: the same request in another run is the same text.
+    """
+    tables = [np.array(_sums(run)[1], dtype=np.float64).reshape(-1, 2) for run in runs]
+    most = int(np.argmax([table[:, 1].sum() for table in tables]))
+    best = tables[most][tables[most][:, 1] > 0]
+    accepted, tested = best[:, 0], best[:, 1]
+    total = accepted.sum() / tested.sum() if tested.size else 0.0
+    if len(best) < 2 or total in (0.0, 1.0):
+        return None
+
+    def loss(x: Floats) -> float:
+        mean, concentration = special.expit(x[0]), math.exp(min(max(x[1], -5.0), 12.0))
+        a, b = mean * concentration, (1.0 - mean) * concentration
+        both = special.betaln(accepted + a, tested - accepted + b) - special.betaln(a, b)
+        return -float(both.sum())
+
+    start = np.array([math.log(total / (1.0 - total)), 3.0])
+    found = optimize.minimize(loss, start, method="Nelder-Mead")
+    plain = float(_log_likelihood(accepted, tested, np.full(len(best), total)).sum())
+    gain = max(-float(found.fun) - plain, 0.0)
+    # No difference lies at the edge of the parameters: half the mass is at 0 (Self and Liang).
+    p = 0.5 * float(stats.chi2.sf(2.0 * gain, 1)) if gain > 0 else 1.0
+    mean, concentration = special.expit(found.x[0]), math.exp(min(max(found.x[1], -5.0), 12.0))
+    return p, gain - 1.0, float(mean), float(concentration)

@@ -1,0 +1,271 @@
+"""Factors on the profiled times, and the overhead around them, from serial steps of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from psdsim.calibrate.figures import Figure, Spread, pooled, spread
+from psdsim.calibrate.profile import Profile
+from psdsim.calibrate.runs import Columns, MeasuredRun
+from psdsim.errors import InputError
+from psdsim.latency import StepTimer
+
+MIN_STEPS = 20
+"""Fewest decode steps on which a factor may rest."""
+_MIN_PREFILLS = 3
+
+Floats = NDArray[np.float64]
+
+
+def target_alone(timer: StepTimer, steps: Columns, bonus: bool) -> Floats:
+    """Return the profile's time of the target pass of each step, s."""
+    n = steps["n_verify_seqs"]
+    # Without bonus row, the last row of a request tests a draft and is counted with them.
+    tokens = steps["n_verified_tokens"] + (n if bonus else 0)
+    return timer.over(n, tokens, steps["n_kv_tokens"])
+
+
+def draft_alone(timer: StepTimer, steps: Columns) -> Floats:
+    """Return the profile's time of the drafting phase of each step, s.
+
+    The cache of the requests that are drafted for is taken to be as long as that of those
+    verified in the same step.
+    """
+    n = steps["n_draft_seqs"]
+    kv = steps["n_kv_tokens"] * (n / np.maximum(steps["n_verify_seqs"], 1))
+    k = steps["n_drafted_tokens"] // np.maximum(n, 1)
+    total = np.zeros(n.size)
+    for i in range(int(k.max(initial=0))):
+        total += np.where(i < k, timer.over(n, n, kv + i * n), 0.0)
+    return total
+
+
+def drafting(steps: Columns) -> Columns:
+    """Return the steps that draft."""
+    mask = (steps["n_draft_seqs"] > 0) & (steps["draft_time_s"] > 0)
+    return {name: column[mask] for name, column in steps.items()}
+
+
+def fit_target(profile: Profile, serial: Sequence[MeasuredRun], own_device: bool) -> Spread:
+    """Return target passes in serial steps / the profile's.
+
+    Where the drafter has a device of its own, plain decoding alone counts if there is any: its
+    passes follow each other without a pause, as the profile's do and those of overlapping
+    schedules. What a pass takes longer after a pause is left to `fit_pause`.
+    """
+    timer = profile.timer("target", "decode")
+    assert timer is not None
+    plain = [run for run in serial if not run.drafts]
+    parts = []
+    for run in plain if own_device and plain else serial:
+        steps = run.decode_steps()
+        parts.append(steps["verify_time_s"] / target_alone(timer, steps, True))
+    return _enough(_balanced(parts), "decode steps of ar or sd", "target's passes")
+
+
+def _balanced(parts: Sequence[Floats]) -> Floats:
+    """Return as many values of each run, evenly spaced: small batches take more steps."""
+    sizes = [part.size for part in parts if part.size]
+    n = max(min(sizes, default=0), MIN_STEPS)
+    picked = [
+        part[np.unique(np.linspace(0, part.size - 1, min(n, part.size)).astype(np.int64))]
+        for part in parts
+        if part.size
+    ]
+    return pooled(picked)
+
+
+@dataclass(frozen=True)
+class DraftFit(Spread):
+    """Drafting phases: start + factor x the profile's forwards.
+
+    Parameters
+    ----------
+    factor
+        On the profile's forwards.
+    start
+        Of every phase, s, as far as the drafter itself measured it.
+    """
+
+    factor: float = 1.0
+    start: Figure = Figure(0.0, 0.0, 0.0, 0)
+
+    @property
+    def mean(self) -> float:
+        """What multiplies the profile's forwards."""
+        return self.factor
+
+
+def fit_draft(profile: Profile, serial: Sequence[MeasuredRun]) -> DraftFit:
+    """Fit drafting phases in serial steps; two draft lengths tell the start from the forwards."""
+    timer = profile.timer("draft", "decode")
+    assert timer is not None
+    measured, alone = [], []
+    for run in serial:
+        steps = drafting(run.decode_steps())
+        measured.append(steps["draft_time_s"])
+        alone.append(draft_alone(timer, steps))
+    d, a = pooled(measured), pooled(alone)
+    plain = _enough(d / a, "drafting steps of sd", "draft's phases")
+    if len({run.k for run in serial if run.drafts}) < 2:
+        return DraftFit(plain.median, plain.cv, plain.quartiles, plain.mean)
+    x = np.stack([np.ones(a.size), a], axis=1)
+    (start, factor), (error, _) = _least_squares(x, d)
+    if start <= 0 or factor <= 0:
+        return DraftFit(plain.median, plain.cv, plain.quartiles, plain.mean)
+    # As ratios to the profile's, had the start been in proportion to it.
+    whole = spread(factor * d / (start + factor * a))
+    figure = Figure(start, max(start - 1.96 * error, 0.0), start + 1.96 * error, d.size)
+    return DraftFit(whole.median, whole.cv, whole.quartiles, factor, figure)
+
+
+def fit_pause(profile: Profile, serial: Sequence[MeasuredRun], factor: float) -> Figure:
+    """Return how much longer sd's target passes take than plain decoding's, s.
+
+    The target pauses while drafts are made; what it finds in its caches afterwards is less.
+
+    Parameters
+    ----------
+    profile, serial
+        Times alone, runs.
+    factor
+        Of the target's passes without a pause (`fit_target`).
+    """
+    timer = profile.timer("target", "decode")
+    assert timer is not None
+    parts = []
+    for run in serial:
+        if run.drafts:
+            steps = run.decode_steps()
+            parts.append(steps["verify_time_s"] - factor * target_alone(timer, steps, True))
+    more = pooled(parts)
+    if not more.size:
+        return Figure(0.0, 0.0, 0.0, 0)
+    middle = float(more.mean())
+    reach = 1.96 * float(more.std(ddof=1)) / more.size**0.5 if more.size > 1 else 0.0
+    return Figure(max(middle, 0.0), max(middle - reach, 0.0), max(middle + reach, 0.0), more.size)
+
+
+def _enough(ratios: Floats, what: str, of: str) -> Spread:
+    ratios = ratios[ratios > 0]
+    if ratios.size < MIN_STEPS:
+        raise InputError(
+            f"the runs have {ratios.size} {what} to fit the {of} on",
+            expected=f"at least {MIN_STEPS}",
+        )
+    return spread(ratios)
+
+
+@dataclass(frozen=True)
+class PrefillFit:
+    """Prompt passes of one model.
+
+    Parameters
+    ----------
+    spread
+        Measured / profiled; None where there is no profile or too few steps.
+    mean_s
+        Mean measured time of a prompt pass; None without any.
+    n
+        Prefill steps in the runs.
+    """
+
+    spread: Spread | None
+    mean_s: float | None
+    n: int
+
+
+def fit_prefill(profile: Profile, runs: Sequence[MeasuredRun], model: str) -> PrefillFit:
+    """Compare prompt passes in the runs with the profile's."""
+    timer = profile.timer(model, "prefill")
+    column = "verify_time_s" if model == "target" else "draft_time_s"
+    ratios, times = [], []
+    for run in runs:
+        if model == "draft" and not run.drafts:
+            continue
+        steps = run.prefill_steps()
+        times.append(steps[column])
+        if timer is not None:
+            # Each request of a prefill step gets its first token there.
+            alone = timer.over(steps["n_emitted_tokens"], steps["n_prefill_tokens"], 0)
+            ratios.append(steps[column] / alone)
+    time_s, ratio = pooled(times), pooled(ratios)
+    ratio = ratio[ratio > 0]
+    return PrefillFit(
+        spread(ratio) if ratio.size >= _MIN_PREFILLS else None,
+        float(time_s.mean()) if time_s.size else None,
+        int(time_s.size),
+    )
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What a step costs beside its passes, s.
+
+    Parameters
+    ----------
+    fixed, per_seq
+        Of every step; added for each request in it.
+    sync
+        Handover of drafts; None where no run could tell it from the rest.
+    """
+
+    fixed: Figure
+    per_seq: Figure
+    sync: Figure | None
+
+
+def fit_overhead(serial: Sequence[MeasuredRun], own_device: bool) -> Overhead:
+    """Fit step - draft - verify of serial steps by a constant, requests, and a handover.
+
+    Means are fitted (least squares, nothing below 0), since it is sums of steps that a
+    prediction is about; standard errors allow for unequal variances.
+
+    Parameters
+    ----------
+    serial
+        Runs of ar and sd.
+    own_device
+        Whether sd's drafts are handed over from a device of their own.
+    """
+    rows, rests = [], []
+    for run in serial:
+        steps = run.decode_steps()
+        n = steps["n_verify_seqs"].astype(np.float64)
+        handover = (steps["n_drafted_tokens"] > 0).astype(np.float64)
+        rows.append(np.stack([np.ones(n.size), n, handover], axis=1))
+        length = steps["end_s"] - steps["start_s"]
+        rests.append(length - steps["draft_time_s"] - steps["verify_time_s"])
+    x, y = np.concatenate(rows), np.concatenate(rests)
+    used = [0]
+    if np.ptp(x[:, 1]) > 0:
+        used.append(1)
+    if own_device and 0 < x[:, 2].sum() < len(x):
+        used.append(2)
+    # What would be below 0 is left out, the rest fitted again.
+    kept = [c for c, value in zip(used, nnls(x[:, used], y)[0], strict=True) if value > 0]
+    values, errors = _least_squares(x[:, kept], y)
+    found = dict(zip(kept, zip(values, errors, strict=True), strict=True))
+
+    def figure(column: int) -> Figure:
+        value, error = found.get(column, (0.0, 0.0))
+        return Figure(value, max(value - 1.96 * error, 0.0), value + 1.96 * error, y.size)
+
+    return Overhead(figure(0), figure(1), figure(2) if 2 in used else None)
+
+
+def _least_squares(x: Floats, y: Floats) -> tuple[list[float], list[float]]:
+    if not x.shape[1]:
+        return [], []
+    inverse = np.linalg.pinv(x.T @ x)
+    beta = inverse @ x.T @ y
+    rest = y - x @ beta
+    # HC1: small-sample correction of White's estimator.
+    meat = (x * (rest**2)[:, None]).T @ x * (len(y) / max(len(y) - x.shape[1], 1))
+    errors = np.sqrt(np.maximum(np.diag(inverse @ meat @ inverse), 0.0))
+    return beta.tolist(), errors.tolist()

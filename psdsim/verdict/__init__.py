@@ -1,0 +1,10 @@
+"""Who is accepted: the tape of verdicts drawn before a run, and the rules that read it.
+
+Nothing here knows a clock, a device or an engine: the simulator and a run on real models with
+forced acceptance read the very same tape, so that they take the same steps.
+"""
+
+from psdsim.verdict.judge import Judge, Judged, make_judge
+from psdsim.verdict.tape import Tape
+
+__all__ = ["Judge", "Judged", "Tape", "make_judge"]

@@ -1,0 +1,1 @@
+"""Run psdsim's schedules on real torch models, measure them, and calibrate the simulator."""

@@ -1,0 +1,125 @@
+"""What a finished target pass means: tokens emitted, requests stopped, drafts kept or dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psdsim.commands import NO_IDS, Counts, Keep, Score, Verdict
+from realrun.executor.book import Book
+from realrun.executor.devices import Pass
+from realrun.executor.passes import ScoreInfo, per_request
+from realrun.executor.roster import Roster
+from realrun.executor.rules import Rule, Tested
+from realrun.executor.texts import EMPTY, Text
+
+
+class Verdicts:
+    """Applies the acceptance rule and everything that follows from it.
+
+    Parameters
+    ----------
+    roster, book
+        Texts, records.
+    rule
+        Who is accepted.
+    k
+        The schedule's draft length.
+    """
+
+    def __init__(self, roster: Roster, book: Book, rule: Rule, k: int) -> None:
+        self._roster = roster
+        self._book = book
+        self._rule = rule
+        self._k = k
+        self.bonus = True
+        """Whether the passes so far had a bonus row."""
+
+    def judge(self, handle: Any, now: float) -> Verdict:
+        """Answer `Judge`: emit what the pass confirmed."""
+        work: Pass = handle
+        score, info, result = work.command, work.info, work.result
+        assert isinstance(score, Score)
+        assert isinstance(info, ScoreInfo)
+        assert result is not None
+        running = self._roster.running
+        texts = [running[request] for request in work.ids.tolist()]
+        ends = np.cumsum(info.lengths)
+        choices, laws = result.tokens.tolist(), result.probabilities
+        tested: list[Tested] = []
+        for text, drafts, end, n in zip(
+            texts, info.drafts, ends.tolist(), info.lengths.tolist(), strict=True
+        ):
+            if not score.bonus:
+                drafts = (
+                    drafts.then(text.pending.first(1)) if drafts.tokens else text.pending.first(1)
+                )
+            rows = None if laws is None else laws[end - n : end]
+            tested.append(Tested(text, drafts, choices[end - n : end], rows))
+        if score.bonus and not np.any(score.n):
+            return self._plain(tested, now)
+        self.bonus = score.bonus
+        outcomes = self._rule.judge(tested, score, self._k)
+        accepted = np.array([n for n, _ in outcomes], dtype=np.int64)
+        n_tested: int | Counts = score.n if score.bonus else score.n + 1
+        book = self._book
+        book.n_accepted += int(accepted.sum())
+        book.n_verified += int(per_request(n_tested, accepted.size).sum())
+        stopped = np.zeros(accepted.size, dtype=np.bool_)
+        for i, (one, (n, token)) in enumerate(zip(tested, outcomes, strict=True)):
+            text = one.text
+            text.n_rounds += 1
+            text.tested.append(len(one.drafts.tokens))
+            text.accepted.append(n)
+            text.tentative = EMPTY
+            if score.bonus:
+                text.pending = EMPTY
+            full = n == len(one.drafts.tokens)
+            tail = [] if token is None or (full and not score.bonus) else [token]
+            stopped[i] = self._emit(text, one.drafts.tokens[:n] + tail, now)
+        return Verdict(accepted, n_tested, stopped if stopped.any() else None, NO_IDS)
+
+    def _plain(self, tested: list[Tested], now: float) -> Verdict:
+        """Emit one token each: nothing was drafted."""
+        stopped = np.zeros(len(tested), dtype=np.bool_)
+        for i, one in enumerate(tested):
+            one.text.n_rounds += 1
+            law = None if one.laws is None else one.laws[0]
+            token = self._rule.next_token(one.text, one.choices[0], law)
+            stopped[i] = self._emit(one.text, [token], now)
+        return Verdict(None, 0, stopped if stopped.any() else None, NO_IDS)
+
+    def first_tokens(self, work: Pass, now: float) -> Verdict:
+        """Emit the token that ends a prefill."""
+        assert work.result is not None
+        laws = work.result.probabilities
+        stopped = np.zeros(work.ids.size, dtype=np.bool_)
+        self._book.n_prefill_tokens += work.info[1]
+        for i, request in enumerate(work.ids.tolist()):
+            text = self._roster.running[request]
+            self._rule.begin(text)
+            law = None if laws is None else laws[i]
+            token = self._rule.next_token(text, int(work.result.tokens[i]), law)
+            stopped[i] = self._emit(text, [token], now)
+        return Verdict(None, 0, stopped if stopped.any() else None, NO_IDS)
+
+    def keep(self, command: Keep) -> None:
+        """Answer `Keep`: the rest of a kept block is tentative, the rest of others discarded."""
+        mask = command.mask if command.mask is not None else np.zeros(command.ids.size, np.bool_)
+        for request, kept in zip(command.ids.tolist(), mask.tolist(), strict=True):
+            text = self._roster.texts[request]
+            assert text is not None
+            # The first of the block was the row that the last pass tested (`Score.peek`).
+            left = text.pending.behind(1)
+            text.tentative = left if kept else EMPTY
+            text.n_discarded += 0 if kept else len(left.tokens)
+            text.pending = EMPTY
+
+    def _emit(self, text: Text, tokens: list[int], now: float) -> bool:
+        counted, stopped = self._roster.emit(text, tokens, now)
+        self._book.n_emitted += counted
+        if stopped:
+            self._book.n_finished += 1
+            self._rule.finished(text)
+        return stopped

@@ -1,0 +1,1 @@
+"""A compact decoder with a static cache, and the files its weights come from."""

@@ -1,0 +1,1 @@
+"""Training the built-in pair, and distilling its draft from the target."""
