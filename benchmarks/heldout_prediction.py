@@ -52,7 +52,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="builtin:target")
     parser.add_argument("--draft", default="builtin:draft")
-    parser.add_argument("--repeats", type=int, default=8, help="measurements of every cell")
+    parser.add_argument("--repeats", type=int, default=5, help="measurements of every cell")
     parser.add_argument("--profile-repeats", type=int, default=4, help="passes a shape and round")
     parser.add_argument("--output-tokens", type=int, default=OUTPUT)
     parser.add_argument("--requests", type=int, default=12, help="of every run")

@@ -61,8 +61,8 @@ def distill_command(
     draft: Annotated[str, typer.Option(help="Where the draft starts.")] = "builtin:draft",
     texts: Annotated[
         int, typer.Option(help="Texts that the target writes.", parser=whole, metavar="INTEGER")
-    ] = 4096,
-    steps: Annotated[int, typer.Option(help="Updates.", parser=whole, metavar="INTEGER")] = 1500,
+    ] = 2048,
+    steps: Annotated[int, typer.Option(help="Updates.", parser=whole, metavar="INTEGER")] = 900,
     lr: Rate = 2e-3,
     corpus: CorpusFolder = None,
     seed: Seed = 0,
