@@ -1,4 +1,8 @@
-"""Published settings played by the simulator: one request at a time, constant step times."""
+"""Published settings played by the simulator: requests of one batch-1 server, constant step times.
+
+A step takes the same time whatever the batch, so requests run side by side, each as if it were
+alone. Not so without pre-verify, where the step depends on whether anybody is verified.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +58,7 @@ def play(
         if alpha == after_reject
         else {"kind": "markov", "after_accept": alpha, "after_reject": after_reject}
     )
+    together = 1 if schedule == "pearl-no-pre-verify" else size[0]
     scenario = Scenario.builtin(
         {
             "acceptance": acceptance,
@@ -67,7 +72,7 @@ def play(
                 "prompt_tokens": 1,
                 "output_tokens": size[1],
             },
-            "engine": {"max_num_seqs": 1, "kv_blocks": "unlimited"},
+            "engine": {"max_num_seqs": together, "kv_blocks": "unlimited"},
             "assumed": {},
         }
     )

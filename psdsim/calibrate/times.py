@@ -80,6 +80,9 @@ def _balanced(parts: Sequence[Floats]) -> Floats:
     return pooled(picked)
 
 
+_NONE = Figure(0.0, 0.0, 0.0, 0)
+
+
 @dataclass(frozen=True)
 class DraftFit(Spread):
     """Drafting phases: start + factor x the profile's forwards.
@@ -93,7 +96,7 @@ class DraftFit(Spread):
     """
 
     factor: float = 1.0
-    start: Figure = Figure(0.0, 0.0, 0.0, 0)
+    start: Figure = _NONE
 
     @property
     def mean(self) -> float:
