@@ -65,6 +65,14 @@ def in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """A shell starts what runs in its background with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def _nothing_is_left(tmp_path: Path) -> Iterator[None]:
     """After every failure: no child process, the same cores, no half-written file."""
     cores = available_cores()
