@@ -30,8 +30,6 @@ from realrun.profile.measure import Timings
 from realrun.session import RunOptions
 from realrun.workers import WorkerError
 
-_DEFAULT = Grid()
-
 
 def profile_command(
     target: Target = "builtin:target",

@@ -163,14 +163,11 @@ class Attention:
         self._mask = self._make_mask(rows, device)
 
     def _make_mask(self, rows: Rows, device: torch.device) -> torch.Tensor:
-        # (n, 1, groups * width, length): query heads of a group stand below each other.
         query = torch.from_numpy(rows.starts).to(device)[:, None] + torch.arange(
             self._width, device=device
         )
-        seen = torch.arange(self._length, device=device) <= query[:, :, None]
-        mask = torch.zeros(seen.shape, device=device, dtype=self._cache.keys.dtype)
-        mask.masked_fill_(~seen, float("-inf"))
-        return mask.repeat(1, self._groups, 1)[:, None]
+        seen = torch.arange(self._length, device=device)
+        return causal_mask(query, seen, self._groups, self._cache.keys.dtype)
 
     def __call__(
         self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
@@ -189,21 +186,57 @@ class Attention:
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys[self._slots, :, self.positions] = k
         values[self._slots, :, self.positions] = v
-        n, width, groups = self._n, self._width, self._groups
-        _, heads, dim = q.shape
         if not self._uniform:
-            padded = q.new_zeros((n * width, heads, dim))
+            padded = q.new_zeros((self._n * self._width, *q.shape[1:]))
             padded[self._place] = q
             q = padded
-        # (n, kv, groups * width, dim): one product for all query heads of a KV head.
-        grouped = q.view(n, width, heads // groups, groups, dim).permute(0, 2, 3, 1, 4)
-        grouped = grouped.reshape(n, heads // groups, groups * width, dim)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            grouped,
-            keys[self._pick, :, : self._length],
-            values[self._pick, :, : self._length],
-            attn_mask=self._mask,
-        )
-        out = out.view(n, heads // groups, groups, width, dim).permute(0, 3, 1, 2, 4)
-        out = out.reshape(n * width, heads * dim)
+        at = slice(None), slice(self._length)
+        out = grouped_attention(q, keys[self._pick, *at], values[self._pick, *at], self._mask)
         return out if self._uniform else out[self._place]
+
+
+def causal_mask(
+    query: torch.Tensor, positions: torch.Tensor, groups: int, dtype: torch.dtype
+) -> torch.Tensor:
+    """Return what is added to the scores, shape (n, 1, groups * width, length).
+
+    Parameters
+    ----------
+    query
+        Positions of the queries, shape (n, width).
+    positions
+        Positions in the cache, shape (length,).
+    groups
+        Query heads for each KV head; they stand below each other.
+    dtype
+        Of the cache.
+    """
+    unseen = positions > query[:, :, None]
+    mask = torch.zeros(unseen.shape, device=unseen.device, dtype=dtype)
+    mask.masked_fill_(unseen, float("-inf"))
+    return mask.repeat(1, groups, 1)[:, None]
+
+
+def grouped_attention(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """Return the attention output of rows of one width, shape (n * width, n_heads * head_dim).
+
+    Parameters
+    ----------
+    q
+        Queries, flat, shape (n * width, n_heads, head_dim).
+    keys, values
+        Of the rows, shape (n, n_kv_heads, length, head_dim).
+    mask
+        `causal_mask`.
+    """
+    n, kv = keys.shape[:2]
+    total, heads, dim = q.shape
+    width, groups = total // n, heads // kv
+    # (n, kv, groups * width, dim): one product for all query heads of a KV head.
+    grouped = q.view(n, width, kv, groups, dim).permute(0, 2, 3, 1, 4)
+    grouped = grouped.reshape(n, kv, groups * width, dim)
+    out = torch.nn.functional.scaled_dot_product_attention(grouped, keys, values, attn_mask=mask)
+    out = out.view(n, kv, groups, width, dim).permute(0, 3, 1, 2, 4)
+    return out.reshape(total, heads * dim)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from realrun.models.cache import KvCache, Rows, slot_view
+from realrun.models.cache import KvCache, Rows, causal_mask, grouped_attention, slot_view
 from realrun.models.decoder import Decoder
 from realrun.models.forward import EagerForward, Tokens
 
@@ -53,7 +53,7 @@ class StaticPass:
         config = decoder.config
         self._decoder = decoder
         self._cache = cache
-        self._n, self._width, self._length = n, width, length
+        self._length = length
         self._groups = config.n_heads // config.n_kv_heads
         self._pick = slots
         self._slots = torch.arange(slots.start, slots.stop, slots.step or 1, device=device)
@@ -69,10 +69,8 @@ class StaticPass:
         """Return logits of every new token, shape (n * width, vocab_size)."""
         query = self.starts[:, None] + self._offsets
         self.positions = query.reshape(-1)
-        unseen = self._seen_positions > query[:, :, None]
-        mask = torch.zeros(unseen.shape, device=unseen.device, dtype=self._cache.keys.dtype)
-        mask = mask.masked_fill(unseen, float("-inf"))
-        self._mask = mask.repeat(1, self._groups, 1)[:, None]
+        dtype = self._cache.keys.dtype
+        self._mask = causal_mask(query, self._seen_positions, self._groups, dtype)
         logits: torch.Tensor = self._decoder(self.tokens, self)
         return logits
 
@@ -83,18 +81,8 @@ class StaticPass:
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys[self._slots, :, self.positions] = k
         values[self._slots, :, self.positions] = v
-        n, width, groups = self._n, self._width, self._groups
-        _, heads, dim = q.shape
-        grouped = q.view(n, width, heads // groups, groups, dim).permute(0, 2, 3, 1, 4)
-        grouped = grouped.reshape(n, heads // groups, groups * width, dim)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            grouped,
-            keys[self._pick, :, : self._length],
-            values[self._pick, :, : self._length],
-            attn_mask=self._mask,
-        )
-        out = out.view(n, heads // groups, groups, width, dim).permute(0, 3, 1, 2, 4)
-        return out.reshape(n * width, heads * dim)
+        at = slice(None), slice(self._length)
+        return grouped_attention(q, keys[self._pick, *at], values[self._pick, *at], self._mask)
 
 
 class GraphedForward:
