@@ -36,9 +36,19 @@ class Stream(IntEnum):
     """Real runs: one uniform per request and position for the acceptance test."""
     TARGET_SAMPLING = 9
     """Real runs: one uniform per request and position for the target's own token."""
+    RANK = 10
+    """One uniform per request and output position: which later candidate the target's token is."""
+    CONFIDENCE = 11
+    """One uniform per request and output position: the noise in a draft's confidence."""
+    HIDDEN = 12
+    """One uniform per request and output position: a hidden state of the text."""
+    CANDIDATE = 13
+    """One uniform per request and output position for each further candidate, by index."""
 
 
-def generator(root: int, replication: int, stream: Stream, block: int = 0) -> np.random.Generator:
+def generator(
+    root: int, replication: int, stream: Stream, block: int = 0, index: int | None = None
+) -> np.random.Generator:
     """Return the generator of one stream.
 
     Parameters
@@ -51,6 +61,8 @@ def generator(root: int, replication: int, stream: Stream, block: int = 0) -> np
         Which source of randomness.
     block
         Index of the block inside the stream (request block, pass block), >= 0.
+    index
+        Which of several streams of this kind, >= 0; None where there is only one.
 
     Examples
     --------
@@ -58,7 +70,7 @@ def generator(root: int, replication: int, stream: Stream, block: int = 0) -> np
     >>> a == generator(7, 0, Stream.ACCEPTANCE, 3).random()
     True
     """
-    if root < 0 or replication < 0 or block < 0:
+    if root < 0 or replication < 0 or block < 0 or (index or 0) < 0:
         raise InputError(f"seed is {root}", expected="a whole number of at least 0", where="--seed")
-    key = np.random.SeedSequence(root, spawn_key=(replication, int(stream), block))
-    return np.random.Generator(np.random.PCG64(key))
+    key = (replication, int(stream), block) + (() if index is None else (index,))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(root, spawn_key=key)))

@@ -172,6 +172,7 @@ def metadata(options: RunOptions, result: RunResult) -> dict[str, Any]:
         "seed": options.seed,
         "temperature": options.temperature,
         "n_requests": int(result.requests["request_id"].size),
+        "prompts": result.prompts,
         "acceptance": "measured" if forced is None else forced.model_dump(mode="json"),
         "bonus": result.bonus,
         "target": {

@@ -209,6 +209,34 @@ class TapeModel(AcceptanceModel):
             Shape (n,), bool.
         """
 
+    @property
+    def n_variants(self) -> int:
+        """Drafters that the model tells apart, >= 1; one, unless a subclass has several."""
+        return 1
+
+    def variant_bits(
+        self,
+        variant: int,
+        u: FloatArray,
+        row_start: IntArray,
+        request_u: FloatArray,
+        hidden_u: FloatArray,
+    ) -> BoolArray:
+        """Return `accept_bits` of one of several drafters on the same text.
+
+        Parameters
+        ----------
+        variant
+            Which drafter, 0 to n_variants - 1.
+        u, row_start, request_u
+            As for `accept_bits`; the same for all drafters.
+        hidden_u
+            Shape (n,), in [0, 1): for what is hidden in the text.
+        """
+        if variant:
+            raise InputError(f"there is no drafter {variant}", expected="0")
+        return self.accept_bits(u, row_start, request_u)
+
 
 def checked_size(size: object) -> int:
     """Return ``size`` if it is a whole number of at least 0, else raise InputError."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psdsim.acceptance import IidAcceptance, MarkovAcceptance, MeanLengthAcceptance
+from psdsim.methods import method
 from psdsim.run.basis import Basis, drafts_beside, seqs_per_step
 from psdsim.run.prepare import costs
 from psdsim.scenario import Scenario
-from psdsim.schedules import schedule_class
 from psdsim.workload import generate
 
 
@@ -61,10 +61,14 @@ def theory_for(
     """
     from analysis.schedules import Jitter, NoClosedForm, steady_state
 
+    chosen = method(schedule)
+    if chosen.closed_form is None:
+        return _none(f"none is known for {chosen.name}")
+    schedule, scenario = chosen.closed_form, chosen.adapt(scenario, k)
     reason = _not_covered(scenario, schedule)
     if reason is not None:
         return _none(reason)
-    cls = schedule_class(schedule)
+    cls = method(schedule).schedule
     requests = generate(scenario.workload, seed, 0, scenario.base_dir)
     m = seqs_per_step(cls, scenario, basis)
     in_flight = len(requests) / scenario.engine.n_replicas
@@ -159,7 +163,7 @@ def _not_covered(scenario: Scenario, schedule: str) -> str | None:
     if scenario.engine.chunked_prefill:
         return "chunked prefill mixes prompt pieces into decode passes"
     draft = scenario.draft
-    overlaps = schedule_class(schedule).overlaps
+    overlaps = method(schedule).schedule.overlaps
     if overlaps and draft is not None and draft.slow_downs != (1.0, 1.0):
         what = "share GPUs" if draft.shared else "share bandwidth"
         return f"both models {what}: overlapping passes slow each other"

@@ -104,23 +104,20 @@ def _cluster_variance(accepted: Floats, tested: Floats, alpha: float) -> float:
 
 
 def _fit(runs: Sequence[MeasuredRun]) -> AcceptanceFit:
-    sums: dict[int, NDArray[np.float64]] = {}
-    for run in runs:
-        for request, (a, t) in zip(*_sums(run), strict=True):
-            # Runs share their prompts: the same request in two runs is one cluster.
-            sums[int(request)] = sums.get(int(request), np.zeros(2)) + np.array([a, t])
-    both = np.array([row for row in sums.values() if row[1] > 0])
+    texts = [np.array(tests) for tests in _texts(runs).values()]
+    # The same text in two runs is one cluster.
+    both = np.array([tests.sum(axis=0) for tests in texts if tests[:, 1].sum() > 0])
     if not both.size:
         raise InputError("no draft was tested in any run", expected="rounds that test drafts")
     accepted, tested = both.T
     alpha = estimate_alpha(accepted, tested)
     where = ", ".join(run.file for run in runs)
     comments = [
-        f"from {alpha.n} tested drafts of {len(both)} requests in {where}",
+        f"from {alpha.n} tested drafts of {len(both)} prompts in {where}",
         f"one rate: alpha {alpha.value:.4f}, 95 % interval {alpha.low:.4f} to {alpha.high:.4f} "
         "(positions of one request may depend: sandwich over requests)",
     ]
-    by_position, by_request = _positions(runs, alpha.value, both), _requests(runs)
+    by_position, by_request = _positions(runs, alpha.value, both), _requests(texts)
     options: list[tuple[float, dict[str, Any], str]] = []
     if by_position is not None:
         p, gain, rates = by_position
@@ -145,6 +142,19 @@ def _fit(runs: Sequence[MeasuredRun]) -> AcceptanceFit:
     why = ", which explains more" if len(options) > 1 else ""
     comments.append(f"chosen: {words}{why}")
     return AcceptanceFit(chosen, alpha, tuple(comments))
+
+
+def _texts(runs: Sequence[MeasuredRun]) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """Return `_sums` of each prompt in every run that had it.
+
+    Runs that don't name their prompts are taken to share them.
+    """
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for run in runs:
+        prompts = str(run.metadata.get("prompts", ""))
+        for request, sums in zip(*_sums(run), strict=True):
+            found.setdefault((prompts, int(request)), []).append(sums)
+    return found
 
 
 def _sums(run: MeasuredRun) -> tuple[NDArray[np.int64], list[tuple[float, float]]]:
@@ -198,14 +208,13 @@ def _log_likelihood(accepted: Floats, tested: Floats, rate: Floats) -> Floats:
     return np.asarray(both, dtype=np.float64)
 
 
-def _requests(runs: Sequence[MeasuredRun]) -> tuple[float, float, float, float] | None:
+def _requests(texts: Sequence[Floats]) -> tuple[float, float, float, float] | None:
     """Return (p-value, gain less parameters, mean, concentration) of a Beta rate a request.
 
-    One run only, the one with the most tests: the same request in another run is the same text.
+    A text that several runs tested counts as one run's tests: it is the same text again.
     """
-    tables = [np.array(_sums(run)[1], dtype=np.float64).reshape(-1, 2) for run in runs]
-    most = int(np.argmax([table[:, 1].sum() for table in tables]))
-    best = tables[most][tables[most][:, 1] > 0]
+    best = np.array([tests.mean(axis=0) for tests in texts]).reshape(-1, 2)
+    best = best[best[:, 1] > 0]
     accepted, tested = best[:, 0], best[:, 1]
     total = accepted.sum() / tested.sum() if tested.size else 0.0
     if len(best) < 2 or total in (0.0, 1.0):

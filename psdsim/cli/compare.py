@@ -30,6 +30,14 @@ def compare_command(
     schedules: Annotated[
         str, typer.Option(metavar="NAMES", help="Schedules, separated by commas.")
     ] = "ar,sd,minedraft,pearl",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Methods with their knobs, in place of schedules (psdsim methods lists them).",
+            show_default=False,
+        ),
+    ] = None,
     k: Annotated[
         str, typer.Option(metavar="RANGE", help="Draft lengths: 1:6 (inclusive) or 1,2,4.")
     ] = "1:5",
@@ -45,7 +53,8 @@ def compare_command(
 ) -> None:
     """Compare schedules, with theory beside each throughput."""
     kind = choose_format(format_, output)
-    names, ks = parse_schedules(schedules), parse_ks(k)
+    ks = parse_ks(k)
+    names = parse_schedules(schedules) if methods is None else parse_schedules(methods, "--methods")
     held, n_processes = parse_basis(basis), parse_processes(processes)
     loaded = load_scenario(scenario, set_, output)
     from psdsim.api import compare

@@ -15,8 +15,8 @@ import typer
 
 from psdsim.commands import MAX_K
 from psdsim.errors import InputError, did_you_mean
+from psdsim.methods import METHODS, method
 from psdsim.scenario import Scenario, parse_assignments
-from psdsim.schedules import SCHEDULES, schedule_class
 
 ScenarioFile = Annotated[
     Path | None,
@@ -136,11 +136,11 @@ def parse_schedules(text: str, where: str = "--schedules") -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise InputError(
-            "no schedule is named", expected="some of " + ", ".join(SCHEDULES), where=where
+            "no schedule is named", expected="some of " + ", ".join(METHODS), where=where
         )
     for name in names:
         try:
-            schedule_class(name)
+            method(name)
         except InputError as error:
             raise InputError(error.what, expected=error.expected, where=where) from None
     return list(dict.fromkeys(names))

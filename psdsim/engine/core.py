@@ -20,10 +20,11 @@ from psdsim.engine.setup import EngineSetup, RawRun
 from psdsim.engine.state import RequestState
 from psdsim.engine.stepbook import StepBook
 from psdsim.engine.tally import Tally
+from psdsim.engine.trials import Trials
 from psdsim.engine.verdicts import Verdicts
 from psdsim.records import RoundLog, Span, StepLog
 from psdsim.stats import GapLog
-from psdsim.verdict import Tape, make_judge
+from psdsim.verdict import Signals, Tape, make_judge
 
 _PROGRESS_EVENTS = 20_000
 
@@ -60,8 +61,9 @@ def simulate_run(setup: EngineSetup) -> RawRun:
     for replica in replicas:
         replica.roster.settle()
     for replica in replicas:
-        tally.target_busy_s += replica.target.busy_s
-        tally.draft_busy_s += replica.draft.busy_s if replica.draft is not replica.target else 0.0
+        tally.target_busy_s += sum(target.busy_s for target in replica.targets)
+        if replica.draft not in replica.targets:
+            tally.draft_busy_s += replica.draft.busy_s
     steps = log.close()
     return RawRun(
         requests=state.columns(),
@@ -113,7 +115,7 @@ def _replica(
     rounds: RoundLog | None,
 ) -> Replica:
     schedule = setup.make_schedule()
-    target, draft = _devices(env, setup)
+    targets, draft = _devices(env, setup)
     # Before the tape is drawn: it has a place for every token that a request asks for.
     kv = KvPool(setup.kv_blocks, setup.block_size, state)
     kv.check_fits_alone(schedule.k)
@@ -132,18 +134,23 @@ def _replica(
     judge = None
     if drafting:
         judge = make_judge(setup.acceptance, schedule.k, tape, len(state))
-    verdicts = Verdicts(roster, book, judge, gaps, rounds)
+    signals = None if tape is None else Signals(setup.proposals, tape)
+    trials = Trials(roster, book, judge, rounds, signals)
+    verdicts = Verdicts(roster, book, trials, gaps)
     costs = PassCosts(setup.costs, setup.seed, setup.replication, index)
-    return Replica(env, setup, schedule, roster, book, verdicts, costs, target, draft)
+    return Replica(env, setup, schedule, roster, book, trials, verdicts, costs, targets, draft)
 
 
-def _devices(env: simpy.Environment, setup: EngineSetup) -> tuple[Device, Device]:
+def _devices(env: simpy.Environment, setup: EngineSetup) -> tuple[list[Device], Device]:
+    """Return the copies of the target and the draft's device."""
     if setup.placement == "colocated":
         both = Device(env, "target", 0)
-        return both, both
+        return [both], both
     if setup.placement == "shared":
-        return shared_pair(env, setup.slow_down)
-    return Device(env, "target", 0), Device(env, "draft", 1)
+        target, draft = shared_pair(env, setup.slow_down)
+        return [target], draft
+    more = [Device(env, f"target-{i}", i + 1) for i in range(1, setup.n_targets)]
+    return [Device(env, "target", 0), *more], Device(env, "draft", 1)
 
 
 def _route(

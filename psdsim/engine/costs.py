@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from psdsim.commands import Draft
 from psdsim.engine.setup import Costs
 from psdsim.latency import JitterStream
 from psdsim.seeds import Stream
@@ -39,6 +40,17 @@ class PassCosts:
         time_s = self._target(n_seqs, n_tokens, n_kv)
         return time_s if self._steady else time_s * self._target_jitter.next()
 
+    def target_estimate(self, n_seqs: int, n_tokens: int, n_kv: int) -> float:
+        """Return the mean seconds of a target pass, without jitter."""
+        return self._target(n_seqs, n_tokens, n_kv)
+
+    def draft_estimate(self, n_seqs: int, n: int, n_kv: int) -> float:
+        """Return the mean seconds of a plain drafting phase, without jitter."""
+        draft = self._draft
+        assert draft is not None
+        forwards = (draft(n_seqs, n_seqs, n_kv + i * n_seqs) for i in range(n))
+        return sum(forwards) + (self._draft_start_s if n else 0.0)
+
     def target_prefill(self, n_seqs: int, n_tokens: int) -> float:
         """Return seconds of the target's pass over whole prompts."""
         time_s = self._prefill(n_seqs, n_tokens, 0)
@@ -51,9 +63,14 @@ class PassCosts:
         return time_s if self._draft_steady else time_s * self._draft_jitter.next()
 
     def draft_phase(
-        self, n_seqs: int, n: int | NDArray[np.int64], n_kv: int, prompt_debt: int
+        self,
+        n_seqs: int,
+        n: int | NDArray[np.int64],
+        n_kv: int,
+        prompt_debt: int,
+        shape: Draft | None = None,
     ) -> float:
-        """Return seconds of one drafting phase: a forward for each drafted token in turn.
+        """Return seconds of one drafting phase: plainly, a forward for each drafted token in turn.
 
         Parameters
         ----------
@@ -66,11 +83,17 @@ class PassCosts:
         prompt_debt
             Prompt tokens that the draft model must first read (chunked prefill), fed in the
             first forward.
+        shape
+            The command, where its forwards are not one row a request: blocks, trees, variants.
         """
         draft = self._draft
         assert draft is not None
         affine = draft.affine
-        if isinstance(n, int) and affine is not None:
+        if shape is not None:
+            if shape.passes == 0:
+                return 0.0
+            time_s = self._shaped(n_seqs, n, n_kv, prompt_debt, shape)
+        elif isinstance(n, int) and affine is not None:
             base, per_seq, per_token, per_kv = affine
             time_s = n * (base + (per_seq + per_token) * n_seqs) + per_token * prompt_debt
             if per_kv:
@@ -80,6 +103,33 @@ class PassCosts:
             time_s = self._forward_by_forward(n_seqs, n, n_kv, prompt_debt)
         time_s += self._draft_start_s
         return time_s if self._draft_steady else time_s * self._draft_jitter.next()
+
+    def _shaped(
+        self, n_seqs: int, n: int | NDArray[np.int64], n_kv: int, prompt_debt: int, shape: Draft
+    ) -> float:
+        """Return seconds of the forwards of a block, a tree's levels or side-by-side inputs."""
+        draft = self._draft
+        assert draft is not None
+        longest = n if isinstance(n, int) else int(n.max(initial=0))
+        if shape.passes is not None:
+            rows = n_seqs * longest * shape.inputs
+            first = draft(n_seqs, rows + prompt_debt, n_kv)
+            more = shape.passes - 1
+            return first + (more * draft(n_seqs, rows, n_kv) if more else 0.0)
+        # The forward that makes a level of a tree reads the level above it; the first, one row.
+        levels = [1, *shape.tree.widths[:-1]] if shape.tree is not None else [shape.width] * longest
+        lengths = np.full(n_seqs, longest) if isinstance(n, int) else n
+        mean_kv = n_kv / n_seqs if n_seqs else 0.0
+        time_s, above = 0.0, 0
+        for i, width in enumerate(levels):
+            active = int(np.count_nonzero(lengths > i))
+            kv = n_kv if active == n_seqs else round(mean_kv * active)
+            time_s += draft(
+                active, active * width * shape.inputs + prompt_debt, kv + above * active
+            )
+            above += width
+            prompt_debt = 0
+        return time_s
 
     def _forward_by_forward(
         self, n_seqs: int, n: int | NDArray[np.int64], n_kv: int, prompt_debt: int

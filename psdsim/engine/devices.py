@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 from simpy.events import Event, Timeout
 
-from psdsim.commands import NO_IDS, Draft, Ids, Score
+from psdsim.commands import NO_IDS, Counts, Draft, Ids, Score
 
 
 class Pass:
@@ -32,11 +32,18 @@ class Pass:
     chunk_joined: Ids = NO_IDS
     event: Event | None = None
     device: Device | None = None
+    n_each: int | Counts = 0
+    """Drafted tokens of each request of a draft; tested ones of a score."""
 
     def __init__(self, command: Draft | Score | None, ids: Ids, order: int) -> None:
         self.command = command
         self.ids = ids
         self.order = order
+
+    @property
+    def lengths(self) -> Counts:
+        """Drafted tokens of each request, shape (n,)."""
+        return np.broadcast_to(np.asarray(self.n_each, dtype=np.int64), self.ids.shape)
 
 
 class Device:

@@ -49,8 +49,11 @@ class Roster:
         self._prefilling: dict[int, int] = {}
         """Prompt tokens of requests whose prompt is computed in pieces."""
         self._batches: dict[int, Batch] = {}
-        self.open_drafts: dict[int, tuple[Ids, int | Counts]] = {}
-        """Drafted tokens not verified yet, by group: whose, and how many each."""
+        self.open_tokens: NDArray[np.int64] | None = None
+        """Drafted tokens of each request that are neither tested nor given up; None where no
+        request can be preempted and so nobody asks."""
+        if kv.n_blocks is not None:
+            self.open_tokens = np.zeros(len(state), dtype=np.int64)
 
     # --- batches -------------------------------------------------------------------------
 
@@ -238,12 +241,7 @@ class Roster:
         return request
 
     def _void(self, gone: Ids) -> int:
-        void = 0
-        for key, (ids, n) in list(self.open_drafts.items()):
-            lost = np.isin(ids, gone)
-            if not lost.any():
-                continue
-            per_request = np.broadcast_to(np.asarray(n, dtype=np.int64), ids.shape)
-            void += int(per_request[lost].sum())
-            self.open_drafts[key] = (ids[~lost], per_request[~lost])
+        assert self.open_tokens is not None
+        void = int(self.open_tokens[gone].sum())
+        self.open_tokens[gone] = 0
         return void

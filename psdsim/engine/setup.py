@@ -15,6 +15,7 @@ from psdsim.latency import StepTimer
 from psdsim.records import Rounds, Span
 from psdsim.schedules.base import Schedule
 from psdsim.stats import GapLog
+from psdsim.verdict import PLAIN, Proposals
 from psdsim.workload import Requests
 
 Placement = Literal["colocated", "separate", "shared"]
@@ -80,6 +81,10 @@ class EngineSetup:
         The work.
     placement
         Which devices there are.
+    proposals
+        What the drafter has beyond a first choice: siblings, confidences, candidates.
+    n_targets
+        Copies of the target in one replica that a schedule gives passes to.
     slow_down
         With ``shared``: factors, >= 1, by which target passes and draft passes slow down while
         the other lane works.
@@ -108,6 +113,8 @@ class EngineSetup:
     costs: Costs
     requests: Requests
     placement: Placement = "separate"
+    proposals: Proposals = PLAIN
+    n_targets: int = 1
     slow_down: tuple[float, float] = (1.0, 1.0)
     max_num_batched_tokens: int = 8192
     kv_blocks: int | None = None

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from psdsim.commands import NO_IDS, Chunks, Counts, Keep, Mask, Score, Verdict
+from psdsim.commands import (
+    NO_IDS,
+    Chunks,
+    Counts,
+    Discard,
+    Ids,
+    Keep,
+    Mask,
+    Score,
+    Verdict,
+)
+from psdsim.commands import Judge as JudgeCommand
 from psdsim.engine.batch import Batch
-from psdsim.engine.devices import Pass, token_total
+from psdsim.engine.devices import Pass, largest
 from psdsim.engine.roster import Roster
 from psdsim.engine.stepbook import StepBook
-from psdsim.records import RoundLog
+from psdsim.engine.trials import Tested, Trials
 from psdsim.stats import GapLog
-from psdsim.verdict import Judge
+from psdsim.verdict import n_tested
 
 
 class Verdicts:
@@ -24,46 +33,49 @@ class Verdicts:
     ----------
     roster, book
         Who is in flight, what is recorded.
-    judge
-        The acceptance rule; None if nothing is ever drafted.
+    trials
+        Tests drafts.
     gaps
         Where inter-token latencies go.
-    rounds
-        Where rounds go; None keeps none.
     """
 
     def __init__(
         self,
         roster: Roster,
         book: StepBook,
-        judge: Judge | None,
+        trials: Trials,
         gaps: GapLog,
-        rounds: RoundLog | None = None,
     ) -> None:
         self._roster = roster
         self._book = book
-        self._judge = judge
         self._gaps = gaps
-        self._rounds = rounds
+        self._trials = trials
 
-    def judge(self, handle: Any, now: float) -> Verdict:
+    def judge(self, command: JudgeCommand, now: float) -> Verdict:
         """Answer `Judge`: emit what the pass confirmed."""
-        work: Pass = handle
+        work: Pass = command.score  # type: ignore[assignment]
         score = work.command
         assert isinstance(score, Score)
         roster = self._roster
         joined = self._join(work, now) if work.chunk_ids.size else NO_IDS
-        if not work.ids.size:
+        ids, n = work.ids, score.n
+        if command.ids is not None and command.ids.size != ids.size:
+            n = self._leave_out(work, command.ids)
+            ids = command.ids
+        if not ids.size:
             return Verdict(None, 0, None, joined)
-        batch = roster.batch(work.ids)
-        accepted: Counts | None = None
-        tested: int | Counts = 0
-        n_accepted = 0
-        if score.bonus and type(score.n) is int and score.n == 0:
-            n_emitted, most = batch.n, 1
+        batch = roster.batch(ids)
+        found: Tested | None = None
+        if score.bonus and type(n) is int and n == 0:
+            n_accepted, n_emitted, most = 0, batch.n, 1
             batch.cursor += 1
+            if score.of is not None:
+                self._trials.settle_drafts(batch, score.of, 0)
         else:
-            accepted, tested, n_accepted, n_emitted, most = self._test(batch, score)
+            found = self._trials.test(batch, score, n)
+            n_accepted, n_emitted = found.n_accepted, found.n_emitted
+            most = largest(found.tested) + 1
+        rank = None if not score.ranks else self._trials.rank(batch, score)
         batch.rounds += 1
         last = batch.last_emit
         if isinstance(last, float):
@@ -78,7 +90,6 @@ class Verdicts:
         book.n_emitted += n_emitted
         book.tally.n_round_tokens += n_emitted
         if score.bonus:
-            roster.open_drafts.pop(score.group, None)
             roster.kv.reserved.pop(score.group, None)
         stopped = None
         batch.min_left -= most
@@ -86,40 +97,18 @@ class Verdicts:
             batch.min_left = int((batch.stop_at - batch.cursor).min())
             if batch.min_left <= 0:
                 stopped = self._stop(batch, now)
-        return Verdict(accepted, tested, stopped, joined)
+        if found is None:
+            return Verdict(None, 0, stopped, joined, rank)
+        return Verdict(found.accepted, found.tested, stopped, joined, rank, found.candidate)
 
-    def _test(self, batch: Batch, score: Score) -> tuple[Counts, int | Counts, int, int, int]:
-        """Return accepted and tested drafts per request, their sums, and the most emitted."""
-        assert self._judge is not None
-        n = score.n
-        if score.bonus:
-            tested = n
-            k = n if type(n) is int else int(np.max(n))
-        else:
-            tested = n + 1
-            assert score.peek is not None
-            drafted = score.peek.command.n  # type: ignore[attr-defined]
-            k = drafted if isinstance(drafted, int) else int(drafted.max())
-        accepted = self._judge.accepted(batch, score, k)
-        if self._rounds is not None:
-            self._rounds.add(batch.ids, tested, accepted)
-        n_accepted = int(np.add.reduce(accepted))
-        batch.cursor += accepted
-        if score.bonus:
-            batch.cursor += 1
-            n_emitted = n_accepted + batch.n
-        else:
-            # A pass without bonus row only corrects where something was rejected.
-            missed = accepted != tested
-            batch.cursor += missed
-            batch.uncorrected += 1 - missed
-            n_emitted = n_accepted + int(np.count_nonzero(missed))
-        if type(tested) is int:
-            self._book.n_verified += tested * batch.n
-            return accepted, tested, n_accepted, n_emitted, tested + 1
-        self._book.n_verified += token_total(tested, batch.n)
-        most = int(np.max(tested)) + 1
-        return accepted, tested, n_accepted, n_emitted, most
+    def _leave_out(self, work: Pass, kept: Ids) -> int | Counts:
+        """Discard the drafts of rows that don't count; return how many the others test."""
+        score = work.command
+        assert isinstance(score, Score)
+        counts = np.isin(work.ids, kept)
+        each = np.broadcast_to(np.asarray(n_tested(score), dtype=np.int64), work.ids.shape)
+        self._trials.discard(Discard(work.ids[~counts], each[~counts]))
+        return score.n if isinstance(score.n, int) else score.n[counts]
 
     def _stop(self, batch: Batch, now: float) -> Mask:
         """Let those go that have all their tokens; a block is clipped where the stop lies."""
@@ -138,15 +127,16 @@ class Verdicts:
         """Answer `Keep`: drafts of the rest are discarded.
 
         One token of each block was the row that the last pass tested (`Score.peek`), so it is
-        already counted as accepted or rejected.
+        already counted as accepted or rejected, unless it is said to be untested.
         """
         draft: Pass = command.draft  # type: ignore[assignment]
         n = draft.command.n  # type: ignore[union-attr]
-        left = np.broadcast_to(np.asarray(n, dtype=np.int64) - 1, command.ids.shape)
-        mask = command.mask if command.mask is not None else np.zeros(command.ids.size, np.bool_)
-        self._book.tally.n_discarded += int(left[~mask].sum())
-        group = draft.command.group  # type: ignore[union-attr]
-        self._roster.open_drafts[group] = (command.ids, np.where(mask, left, 0))
+        tested = 1 if command.untested is None else 1 - command.untested
+        left = np.broadcast_to(np.asarray(n, dtype=np.int64) - tested, command.ids.shape)
+        if command.mask is None:
+            self._trials.discard(Discard(command.ids, left))
+        elif not command.mask.all():
+            self._trials.discard(Discard(command.ids[~command.mask], left[~command.mask]))
 
     def first_tokens(self, ids: NDArray[np.intp], now: float) -> Verdict:
         """Emit the token that ends a prefill step."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from psdsim.errors import InputError
+from psdsim.methods import method
 from psdsim.scenario import Scenario
 from psdsim.schedules import Schedule
 
@@ -45,11 +46,13 @@ def seqs_per_step(schedule: type[Schedule], scenario: Scenario, basis: Basis) ->
     return capacity(schedule, scenario, basis) / schedule.n_groups
 
 
-def n_gpus(schedule: type[Schedule], scenario: Scenario) -> int:
-    """Return the GPUs that a schedule uses, all replicas together."""
-    own = scenario.target.n_gpus
-    draft = scenario.draft
-    if draft is not None and not draft.shared and drafts_beside(schedule, scenario):
+def n_gpus(name: str, scenario: Scenario, k: int) -> int:
+    """Return the GPUs that a method uses at a draft length, all replicas together."""
+    chosen = method(name)
+    adapted = chosen.adapt(scenario, k)
+    own = adapted.target.n_gpus * chosen.make(adapted, k, chosen.schedule.n_groups)().n_targets
+    draft = adapted.draft
+    if draft is not None and not draft.shared and drafts_beside(chosen.schedule, adapted):
         own += draft.n_gpus
     return own * scenario.engine.n_replicas
 

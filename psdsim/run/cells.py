@@ -8,12 +8,12 @@ from typing import Any
 
 from psdsim.engine import simulate_run
 from psdsim.engine.setup import RawRun
+from psdsim.methods import method
 from psdsim.run.basis import Basis, capacity
 from psdsim.run.metrics import run_metrics
 from psdsim.run.notes import run_notes
 from psdsim.run.prepare import prepare
 from psdsim.scenario import Scenario
-from psdsim.schedules import schedule_class
 from psdsim.stats import Estimate, batch_means_rate
 
 
@@ -53,7 +53,7 @@ def run_task(task: Task) -> Outcome:
         seed=task.seed, replication=task.replication, basis=cell.basis,
     )  # fmt: skip
     raw = simulate_run(setup)
-    cls = schedule_class(cell.schedule)
+    cls = method(cell.schedule).schedule
     metrics = run_metrics(
         raw,
         capacity=capacity(cls, scenario, cell.basis),
@@ -61,7 +61,7 @@ def run_task(task: Task) -> Outcome:
         n_replicas=scenario.engine.n_replicas,
         n_groups=cls.n_groups,
     )
-    return Outcome(metrics, run_notes(scenario, cls, cell.k, raw), _within_run(raw))
+    return Outcome(metrics, run_notes(scenario, cell.schedule, cell.k, raw), _within_run(raw))
 
 
 def _within_run(raw: RawRun) -> Estimate:
@@ -76,7 +76,7 @@ def asked_cells(schedules: Sequence[str], ks: Sequence[int], basis: Basis) -> li
     """
     cells: dict[Cell, None] = {}
     for name in schedules:
-        cls = schedule_class(name)
+        cls = method(name).schedule
         for k in ks if cls.drafts else (0,):
             if k >= cls.min_k:
                 cells[Cell(name, k, basis)] = None
@@ -91,7 +91,7 @@ def baseline_cells(cells: Sequence[Cell], scenario: Scenario) -> list[Cell]:
     basis = cells[0].basis
     extra: dict[Cell, None] = {Cell("ar", 0, basis): None}
     for cell in cells:
-        cls = schedule_class(cell.schedule)
+        cls = method(cell.schedule).schedule
         if cls.drafts and cell.k:
             extra[Cell("sd", cell.k, basis)] = None
         if cls.n_groups > 1 and scenario.engine.max_num_seqs >= cls.n_groups:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from psdsim.errors import InputError
+from psdsim.methods import method
 from psdsim.run.basis import Basis, n_gpus
 from psdsim.run.cells import (
     Cell,
@@ -25,7 +26,6 @@ from psdsim.run.paired import figure_intervals, ratio_interval, throughput_inter
 from psdsim.run.pool import run_all
 from psdsim.run.why import why
 from psdsim.scenario import Scenario
-from psdsim.schedules import schedule_class
 
 # Below about this many output tokens in all, starting worker processes costs more than it gains.
 _WORTH_PROCESSES = 3_000_000
@@ -152,11 +152,11 @@ def mean_of(outcomes: list[Outcome], name: str) -> Any:
 def _row(
     cell: Cell, by_cell: dict[Cell, list[Outcome]], scenario: Scenario, basis: Basis
 ) -> dict[str, Any]:
-    cls = schedule_class(cell.schedule)
+    cls = method(cell.schedule).schedule
     outcomes = by_cell[cell]
     row: dict[str, Any] = {"schedule": cell.schedule, "k": cell.k, "basis": str(basis)}
     row |= {name: mean_of(outcomes, name) for name in outcomes[0].metrics}
-    gpus = n_gpus(cls, scenario)
+    gpus = n_gpus(cell.schedule, scenario, cell.k)
     row["n_gpus"] = gpus
     fixed = is_deterministic(scenario, cell)
     row["output_throughput_ci"] = throughput_interval(outcomes, fixed)
@@ -169,7 +169,7 @@ def _row(
         ratio, interval = _speedup(cell, outcomes, name, baseline or [], scenario, basis)
         row[f"speedup_vs_{name}"], row[f"speedup_vs_{name}_ci"] = ratio, interval
     if sd:
-        own = gpus / n_gpus(schedule_class("sd"), scenario)
+        own = gpus / n_gpus("sd", scenario, cell.k)
         plain = _ratio_of_means(outcomes, sd)
         row["speedup_vs_sd_per_gpu"] = None if plain is None else plain / own
         equal = by_cell.get(Cell(cell.schedule, cell.k, Basis.CONCURRENCY), outcomes)
@@ -203,8 +203,8 @@ def _speedup(
         return None, None
     factor = 1.0
     if basis is Basis.GPUS:
-        own = n_gpus(schedule_class(cell.schedule), scenario)
-        factor = n_gpus(schedule_class(name), scenario) / own
+        own = n_gpus(cell.schedule, scenario, cell.k)
+        factor = n_gpus(name, scenario, cell.k) / own
     ratio = _ratio_of_means(outcomes, baseline)
     if ratio is None:
         return None, None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from psdsim.engine import RawRun
+from psdsim.methods import method
 from psdsim.scenario import Scenario
-from psdsim.schedules import Schedule
 
 
 def assumed_notes(scenario: Scenario) -> list[str]:
@@ -41,11 +41,13 @@ def _short(value: object) -> str:
     return str(value)
 
 
-def run_notes(scenario: Scenario, schedule: type[Schedule], k: int, raw: RawRun) -> tuple[str, ...]:
-    """Return the notes of one run, without the ASSUMED lines."""
-    notes = list(raw.notes)
-    if scenario.acceptance is not None and schedule.drafts and k:
-        notes += scenario.acceptance.notes(k)
+def run_notes(scenario: Scenario, name: str, k: int, raw: RawRun) -> tuple[str, ...]:
+    """Return the notes of one run, without the ASSUMED lines of the scenario itself."""
+    chosen = method(name)
+    notes = list(raw.notes) + chosen.notes(scenario, k)
+    adapted = chosen.adapt(scenario, k)
+    if adapted.acceptance is not None and chosen.schedule.drafts and k:
+        notes += adapted.acceptance.notes(k)
     if not raw.gaps.exact:
         notes.append("ITL quantiles are within 0.1 % (kept in a histogram)")
     return tuple(dict.fromkeys(notes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from psdsim.acceptance import AcceptanceModel, IidAcceptance
@@ -11,9 +10,10 @@ from psdsim.engine import Costs, EngineSetup
 from psdsim.engine.setup import JitterLaw, Placement
 from psdsim.errors import InputError
 from psdsim.latency import StepTimer, kv_blocks
+from psdsim.methods import method
 from psdsim.run.basis import Basis, capacity, drafts_beside
 from psdsim.scenario import Scenario
-from psdsim.schedules import Schedule, schedule_class
+from psdsim.schedules import Schedule
 from psdsim.workload import Requests, generate
 
 
@@ -39,7 +39,7 @@ def prepare(
     scenario
         Deployment and traffic.
     schedule
-        Name of the schedule.
+        Name of the schedule or method, with its knobs (`psdsim.methods.method`).
     k
         Drafted tokens per round (ignored by ``ar``).
     seed, replication
@@ -56,15 +56,17 @@ def prepare(
     psdsim.errors.InputError
         If the schedule and the scenario don't fit together.
     """
-    cls = schedule_class(schedule)
-    if cls.drafts and scenario.draft is None:
+    chosen = method(schedule)
+    cls = chosen.schedule
+    if cls.drafts and scenario.draft is None and not chosen.own_drafter:
         raise InputError(
             f"schedule '{schedule}' drafts and the scenario has no draft model",
             expected="draft, acceptance and step_time.draft",
             where=scenario.file,
         )
     n_slots = capacity(cls, scenario, basis)
-    make = partial(cls, k, n_slots, chunked=scenario.engine.chunked_prefill)
+    scenario = chosen.adapt(scenario, k)
+    make = chosen.make(scenario, k, n_slots, scenario.engine.chunked_prefill)
     made = make()
     _check_budget(scenario, made)
     # Plain decoding asks no acceptance model; any will do.
@@ -79,9 +81,11 @@ def prepare(
         costs=costs(scenario, drafting),
         requests=requests,
         placement=_placement(scenario, cls, drafting),
+        proposals=chosen.proposals(scenario, k),
+        n_targets=made.n_targets,
         slow_down=scenario.draft.slow_downs if scenario.draft is not None else (1.0, 1.0),
         max_num_batched_tokens=scenario.engine.max_num_batched_tokens,
-        kv_blocks=pool_blocks(scenario, cls, drafting),
+        kv_blocks=pool_blocks(scenario, cls, drafting and not chosen.own_drafter),
         block_size=scenario.engine.block_size,
         n_replicas=scenario.engine.n_replicas,
         routing=scenario.engine.routing,
@@ -96,7 +100,7 @@ def prepare(
 
 
 def _check_budget(scenario: Scenario, schedule: Schedule) -> None:
-    rows = schedule.capacity // schedule.n_groups * (schedule.k + 1)
+    rows = schedule.capacity // schedule.n_groups * schedule.rows
     budget = scenario.engine.max_num_batched_tokens
     if rows > budget:
         raise InputError(

@@ -12,13 +12,13 @@ import pandas as pd
 
 from psdsim.engine import RawRun
 from psdsim.errors import InputError
+from psdsim.methods import method
 from psdsim.records import Span, StepKind
 from psdsim.records.jsonl import to_lines
 from psdsim.run.basis import Basis
 from psdsim.run.metrics import run_metrics
 from psdsim.run.perfetto import to_chrome_trace
 from psdsim.scenario import Scenario
-from psdsim.schedules import schedule_class
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ class SimulationResult:
             capacity=self.capacity,
             open_loop=self.scenario.workload.kind in {"poisson", "gamma", "trace"},
             n_replicas=self.scenario.engine.n_replicas,
-            n_groups=schedule_class(self.schedule).n_groups,
+            n_groups=method(self.schedule).schedule.n_groups,
         )
 
     def summary(self) -> pd.Series[Any]:
@@ -118,7 +118,7 @@ class SimulationResult:
             title=title,
             start_s=start_s,
             end_s=float(shown["end_s"].iloc[-1]),
-            n_groups=schedule_class(self.schedule).n_groups,
+            n_groups=method(self.schedule).schedule.n_groups,
         )
 
     def to_jsonl(self, path: str | Path) -> None:
@@ -131,7 +131,7 @@ class SimulationResult:
             "schedule": self.schedule,
             "k": self.k,
             "capacity": self.capacity,
-            "bonus": schedule_class(self.schedule).bonus,
+            "bonus": method(self.schedule).schedule.bonus,
             "basis": str(self.basis),
             "seed": self.seed,
             "replication": self.replication,

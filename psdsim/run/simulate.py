@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from psdsim.engine import simulate_run
+from psdsim.methods import method
 from psdsim.run.basis import Basis, capacity, n_gpus
 from psdsim.run.notes import run_notes
 from psdsim.run.prepare import prepare
 from psdsim.run.result import SimulationResult
 from psdsim.scenario import Scenario
-from psdsim.schedules import schedule_class
 
 
 def simulate(
@@ -66,7 +66,7 @@ def simulate(
     """
     scenario = scenario if scenario is not None else Scenario.builtin()
     basis = Basis(basis)
-    cls = schedule_class(schedule)
+    cls = method(schedule).schedule
     k = k if cls.drafts else 0
     setup = prepare(
         scenario, schedule, k,
@@ -84,7 +84,7 @@ def simulate(
         seed=seed,
         replication=replication,
         capacity=capacity(cls, scenario, basis),
-        n_gpus=n_gpus(cls, scenario),
+        n_gpus=n_gpus(schedule, scenario, k),
         raw=raw,
-        notes=run_notes(scenario, cls, k, raw),
+        notes=run_notes(scenario, schedule, k, raw),
     )

@@ -17,6 +17,8 @@ from psdsim.errors import InputError
 
 Program = Generator[Command, Any, None]
 """A running schedule: yields commands, is sent answers."""
+Answered = Generator[Command, Any, Any]
+"""A part of a running schedule that returns an answer of its own."""
 
 
 class Schedule(ABC):
@@ -67,6 +69,16 @@ class Schedule(ABC):
         self.k = k
         self.capacity = capacity
         self.chunked = chunked
+
+    @property
+    def rows(self) -> int:
+        """Most tokens that one request feeds to one target pass while it decodes."""
+        return self.k + 1
+
+    @property
+    def n_targets(self) -> int:
+        """Copies of the target that passes are given to."""
+        return 1
 
     @abstractmethod
     def run(self) -> Program:

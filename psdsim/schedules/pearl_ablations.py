@@ -49,13 +49,11 @@ class NoPreVerify(Schedule):
     The next pass tests all k of that block and the first token of the block drafted meanwhile,
     k+1 in all; later ones k. (The published code skips the first of the k+1 and so accepts it
     unseen; that is not lossless and not copied.) A request that only drafts is not in the target
-    pass; where all do, there is none. In the simulator only: the executor on real models has no
-    way yet to keep a block whose first token no pass has tested. For the same reason a request
-    that is preempted right after such a step counts one discarded draft too few.
+    pass; where all do, there is none.
     """
 
     name = "pearl-no-pre-verify"
-    summary = "pearl without pre-verify: after a rejection one step only drafts (simulator only)"
+    summary = "pearl without pre-verify: after a rejection one step only drafts"
     source = "PEARL (arXiv 2408.11850), Table 4; para_sd_wo_1 in its code, made lossless"
     overlaps = True
     bonus = False
@@ -88,6 +86,7 @@ class NoPreVerify(Schedule):
                 ids, tentative, fresh = drop(ids, draft.preempted), tentative[here], fresh[here]
             if fresh.all():  # or nobody is left
                 yield WaitAll((draft,))
+                yield Keep(draft, ids, fresh, untested=fresh)
                 tentative, fresh = np.full(ids.size, k, dtype=np.int64), np.zeros_like(fresh)
                 continue
             tested = ~fresh
@@ -102,6 +101,6 @@ class NoPreVerify(Schedule):
             keep = fresh.copy()
             keep[tested] = verdict.hit
             keep &= ~stopped
-            yield Keep(draft, ids, keep)
+            yield Keep(draft, ids, keep, untested=fresh)
             tentative = np.where(fresh, k, np.where(keep, k - 1, 0))[~stopped]
             fresh, ids = ~keep[~stopped], ids[~stopped] if stopped.any() else ids

@@ -8,18 +8,24 @@ from psdsim.commands import (
     NO_IDS,
     Admit,
     Admitted,
+    Chunks,
     Draft,
+    Handle,
+    Ids,
     Judge,
     Prefill,
     Score,
     Verdict,
     WaitArrival,
 )
-from psdsim.schedules.base import Program, Schedule, drop
+from psdsim.schedules.base import Answered, Program, Schedule, drop
 
 
 class SpeculativeDecoding(Schedule):
     """Draft k tokens for the whole batch, verify them in one target pass, repeat.
+
+    How a proposal is made (`_propose`), what of it is tested (`_test`) and what is learnt from a
+    verdict (`_learn`) is for subclasses to change: another drafter, length policy or selector.
 
     Source: Leviathan et al. 2023 (arXiv 2211.17192), Chen et al. 2023 (arXiv 2302.01318).
     With k=0 it is autoregressive decoding, exactly.
@@ -46,18 +52,31 @@ class SpeculativeDecoding(Schedule):
                     return
                 yield WaitArrival()
                 continue
+            draft = None
             if k and ids.size:
-                draft = yield Draft(ids, k)
-                if draft.preempted.size:
+                draft = yield from self._propose(ids)
+                if draft is not None and draft.preempted.size:
                     ids = drop(ids, draft.preempted)
-            score = yield Score(ids, k, chunks=admitted.chunks)
+            score = yield from self._test(ids, draft, admitted.chunks)
             if score.preempted.size:
                 ids = drop(ids, score.preempted)
             verdict: Verdict = yield Judge(score)
+            self._learn(ids, draft, verdict)
             if verdict.stopped is not None:
                 ids = ids[~verdict.stopped]
             if verdict.joined.size:
                 ids = np.concatenate((ids, verdict.joined))
+
+    def _propose(self, ids: Ids) -> Answered:
+        """Draft for every request; None proposes nothing this time."""
+        return (yield Draft(ids, self.k))
+
+    def _test(self, ids: Ids, draft: Handle | None, chunks: Chunks | None) -> Answered:
+        """Score the proposal (None: the requests decode plainly)."""
+        return (yield Score(ids, self.k, chunks=chunks))
+
+    def _learn(self, ids: Ids, draft: Handle | None, verdict: Verdict) -> None:
+        """Take note of what came out."""
 
 
 class Autoregressive(SpeculativeDecoding):

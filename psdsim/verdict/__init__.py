@@ -4,7 +4,19 @@ Nothing here knows a clock, a device or an engine: the simulator and a run on re
 forced acceptance read the very same tape, so that they take the same steps.
 """
 
-from psdsim.verdict.judge import Judge, Judged, make_judge
+from psdsim.verdict.judge import Judge, Judged, make_judge, n_tested
+from psdsim.verdict.proposals import PLAIN, Classifier, Proposals
+from psdsim.verdict.signals import Signals
 from psdsim.verdict.tape import Tape
 
-__all__ = ["Judge", "Judged", "Tape", "make_judge"]
+__all__ = [
+    "PLAIN",
+    "Classifier",
+    "Judge",
+    "Judged",
+    "Proposals",
+    "Signals",
+    "Tape",
+    "make_judge",
+    "n_tested",
+]

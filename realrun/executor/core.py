@@ -29,12 +29,15 @@ from psdsim.errors import InputError
 from psdsim.schedules import Schedule
 from realrun.executor.book import Book
 from realrun.executor.devices import Devices, Pass
+from realrun.executor.limits import check
 from realrun.executor.passes import Passes
 from realrun.executor.roster import Roster
 from realrun.executor.rules import Rule
 from realrun.executor.setup import Job, RunResult
 from realrun.executor.verdicts import Verdicts
 from realrun.workers import Worker, WorkerError
+
+_LIMITED = frozenset({Start, Draft, Score, Judge})
 
 
 class Executor:
@@ -70,6 +73,7 @@ class Executor:
         if drafts and draft is None:
             raise InputError(f"schedule '{schedule.name}' drafts", expected="a drafter")
         self._schedule = schedule
+        self._digest = job.digest
         gc.collect()  # before the clock starts: `run` keeps the collector off
         zero = time.perf_counter()
         self._roster = Roster(job, schedule.capacity, zero)
@@ -120,6 +124,8 @@ class Executor:
         kind = type(command)
         if kind is Admit:
             return self._admit(command)
+        if kind in _LIMITED:
+            check(self._schedule.name, command.command if kind is Start else command)
         if kind is Start:
             return self._passes.start(command.command)
         if kind is WaitAll:
@@ -208,4 +214,5 @@ class Executor:
             total_s=float(ended.max()) if failure is None and ended.size else self._now(),
             bonus=self._verdicts.bonus,
             failure=failure,
+            prompts=self._digest,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,14 @@ class Job:
     eos_id: int | None = None
 
     @property
+    def digest(self) -> str:
+        """A name for these prompts: runs that share it had the same ones in the same order."""
+        sha = hashlib.sha256()
+        for prompt in self.prompts:
+            sha.update(np.int64(prompt.size).tobytes() + prompt.astype(np.int64).tobytes())
+        return sha.hexdigest()[:16]
+
+    @property
     def max_length(self) -> int:
         """Longest text, prompt and output."""
         lengths = np.array([prompt.size for prompt in self.prompts])
@@ -68,6 +77,8 @@ class RunResult:
         Whether target passes had a bonus row (chain rounds); False for PEARL's.
     failure
         Why the run is partial; None: it is complete.
+    prompts
+        `Job.digest` of the work.
     """
 
     schedule: Schedule
@@ -82,3 +93,4 @@ class RunResult:
     total_s: float = 0.0
     bonus: bool = True
     failure: str | None = None
+    prompts: str = ""

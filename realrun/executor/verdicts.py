@@ -107,11 +107,13 @@ class Verdicts:
     def keep(self, command: Keep) -> None:
         """Answer `Keep`: the rest of a kept block is tentative, the rest of others discarded."""
         mask = command.mask if command.mask is not None else np.zeros(command.ids.size, np.bool_)
-        for request, kept in zip(command.ids.tolist(), mask.tolist(), strict=True):
+        fresh = command.untested if command.untested is not None else np.zeros_like(mask)
+        every = zip(command.ids.tolist(), mask.tolist(), fresh.tolist(), strict=True)
+        for request, kept, untested in every:
             text = self._roster.texts[request]
             assert text is not None
             # The first of the block was the row that the last pass tested (`Score.peek`).
-            left = text.pending.behind(1)
+            left = text.pending if untested else text.pending.behind(1)
             text.tentative = left if kept else EMPTY
             text.n_discarded += 0 if kept else len(left.tokens)
             text.pending = EMPTY

@@ -81,7 +81,7 @@ def test_where_passes_slow_each_other_there_is_a_reason_not_a_value() -> None:
 
 def test_gpus_of_serial_drafting_are_counted() -> None:
     own = Scenario.builtin({"draft.serial_on": "own"})
-    counts: dict[str, Any] = {name: n_gpus(cls, own) for name, cls in SCHEDULES.items()}
+    counts: dict[str, Any] = {name: n_gpus(name, own, 4) for name in SCHEDULES}
     assert counts == {"ar": 4} | {name: 5 for name in SCHEDULES if name != "ar"}
     rows = {row["name"]: row for row in theory_table(own, 4)}
     assert "draft.serial_on" in rows["minedraft_speedup_per_gpu"]["reason"]

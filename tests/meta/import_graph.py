@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("verdicts", frozenset({"verdict"})),
     ("policy", frozenset({"schedules"})),
     ("mechanism", frozenset({"engine"})),
+    ("presets", frozenset({"methods"})),
     ("experiments", frozenset({"run", "compare", "sweep", "plan", "calibrate"})),
     ("composition", frozenset({"cli", "api", "__main__", "__init__"})),
 )

@@ -29,7 +29,7 @@ from realrun.workers import Done, DraftWork, TargetWork, ThreadWorker  # noqa: E
 
 run_module: Any = importlib.import_module("realrun.cli.run")
 # Without pre-verify a block lives on whose first token no pass has tested; `Keep` can't say so.
-NAMES = tuple(name for name in SCHEDULES if name != "pearl-no-pre-verify")
+NAMES = tuple(SCHEDULES)
 
 
 def make_job(

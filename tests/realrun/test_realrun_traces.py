@@ -44,7 +44,8 @@ def drafted(text: list[int]) -> int:
 
 
 def tell(command: Any) -> str:
-    who = " ".join(map(str, command.ids)) if hasattr(command, "ids") else ""
+    ids = getattr(command, "ids", None)
+    who = "" if ids is None else " ".join(map(str, ids))
     match command:
         case Admit():
             return f"admit {command.capacity}"

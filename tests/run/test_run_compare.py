@@ -66,12 +66,12 @@ def test_speedups_are_ratios_of_mean_throughputs(result):
 
 
 def test_gpus_and_capacity(scenario):
-    assert {name: n_gpus(cls, scenario) for name, cls in SCHEDULES.items()} == {
+    assert {name: n_gpus(name, scenario, 4) for name in SCHEDULES} == {
         "ar": 4, "sd": 4, "minedraft": 5, "pearl": 5, "pearl-draft-ahead": 5,
         "pearl-no-post-verify": 5, "pearl-no-pre-verify": 5,
     }  # fmt: skip
     shared = scenario.set({"draft.shared": True})
-    assert n_gpus(SCHEDULES["minedraft"], shared) == 4
+    assert n_gpus("minedraft", shared, 4) == 4
     mine = SCHEDULES["minedraft"]
     assert capacity(mine, scenario, Basis.STEP_BATCH) == 8
     assert capacity(mine, scenario, Basis.CONCURRENCY) == 4
