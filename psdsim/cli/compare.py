@@ -23,18 +23,27 @@ from psdsim.cli.options import (
     terminal_width,
 )
 from psdsim.cli.output import choose_format, stamp, to_csv, to_json, write_text
+from psdsim.errors import InputError
+
+DEFAULT = "ar,sd,minedraft,pearl"
 
 
 def compare_command(
     scenario: ScenarioFile = None,
     schedules: Annotated[
-        str, typer.Option(metavar="NAMES", help="Schedules, separated by commas.")
-    ] = "ar,sd,minedraft,pearl",
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Schedules, separated by commas; none: {DEFAULT}.",
+            show_default=False,
+        ),
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Methods with their knobs, in place of schedules (psdsim methods lists them).",
+            help="The same, for methods with their knobs: pearl,dspark:auc=0.9 (psdsim methods "
+            "lists them).",
             show_default=False,
         ),
     ] = None,
@@ -54,7 +63,15 @@ def compare_command(
     """Compare schedules, with theory beside each throughput."""
     kind = choose_format(format_, output)
     ks = parse_ks(k)
-    names = parse_schedules(schedules) if methods is None else parse_schedules(methods, "--methods")
+    if schedules is not None and methods is not None:
+        raise InputError(
+            "both --schedules and --methods are given", expected="one list of names",
+            where="--methods",
+        )  # fmt: skip
+    if methods is not None:
+        names = parse_schedules(methods, "--methods")
+    else:
+        names = parse_schedules(schedules if schedules is not None else DEFAULT)
     held, n_processes = parse_basis(basis), parse_processes(processes)
     loaded = load_scenario(scenario, set_, output)
     from psdsim.api import compare

@@ -6,7 +6,17 @@ import sys
 
 import typer
 
-from psdsim.cli import calibrate, compare, init, predict, schedules, theory, timeline, validate
+from psdsim.cli import (
+    calibrate,
+    compare,
+    init,
+    methods,
+    predict,
+    schedules,
+    theory,
+    timeline,
+    validate,
+)
 from psdsim.console import run_app
 
 app = typer.Typer(
@@ -24,6 +34,7 @@ app.command("theory")(theory.theory_command)
 app.command("validate")(validate.validate_command)
 app.command("calibrate")(calibrate.calibrate_command)
 app.command("schedules")(schedules.schedules_command)
+app.command("methods")(methods.methods_command)
 app.command("init")(init.init_command)
 
 

@@ -102,7 +102,8 @@ def _workload(result: Comparison) -> str:
 
 
 def _name(row: dict[str, Any]) -> str:
-    return row["schedule"] if not row["k"] else f"{row['schedule']} k={row['k']}"
+    lossy = "" if row["lossless"] else " LOSSY"
+    return (row["schedule"] if not row["k"] else f"{row['schedule']} k={row['k']}") + lossy
 
 
 def _throughput(result: Comparison, width: int | None) -> str:
@@ -164,6 +165,8 @@ def _legend(result: Comparison) -> str:
         "x SD same n: same requests in flight; x SD per GPU: throughput per GPU. "
         "TTFT includes the wait for admission.",
     ]
+    if not all(row["lossless"] for row in result.rows):
+        lines.append("LOSSY: the output is not distributed as the target's own.")
     omits = sorted({item for row in result.rows for item in row["theory_omits"]})
     if omits:
         lines.append(

@@ -39,7 +39,8 @@ def method(spec: str) -> Method:
     # The longest name wins: minedraft+tetris is a method of its own.
     for n in range(len(pieces), 0, -1):
         head, *knobs = "+".join(pieces[:n]).split(":")
-        if head in METHODS:
+        # Behind a knob, a + begins the next method.
+        if head in METHODS and not any(":" in piece for piece in pieces[: n - 1]):
             base = METHODS[head](_values(spec, knobs))
             tops = [_on_top(spec, piece) for piece in pieces[n:]]
             return Stacked(spec, base, tops) if tops else base

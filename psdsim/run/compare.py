@@ -155,6 +155,7 @@ def _row(
     cls = method(cell.schedule).schedule
     outcomes = by_cell[cell]
     row: dict[str, Any] = {"schedule": cell.schedule, "k": cell.k, "basis": str(basis)}
+    row["lossless"] = method(cell.schedule).lossless
     row |= {name: mean_of(outcomes, name) for name in outcomes[0].metrics}
     gpus = n_gpus(cell.schedule, scenario, cell.k)
     row["n_gpus"] = gpus
