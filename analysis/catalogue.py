@@ -40,6 +40,8 @@ class Inputs:
         Whether serial schedules, too, draft on a device of the draft's own, over the barrier.
     slowed
         Whether passes that overlap slow each other.
+    resume_s
+        Added to a serial target pass that waited for drafts from a device of the draft's own, s.
     target_prefill_s, draft_prefill_s
         Passes over one mean prompt, s.
     draft_cv, verify_cv
@@ -77,6 +79,7 @@ class Inputs:
     overhead_per_seq_s: float = 0.0
     serial_beside: bool = False
     slowed: bool = False
+    resume_s: float = 0.0
 
     def step_overhead_s(self, n_seqs: float) -> float:
         """Return the fixed costs of a step with n requests, s."""
@@ -84,8 +87,8 @@ class Inputs:
 
     @property
     def serial_sync_s(self) -> float:
-        """Barrier in a step of serial SD, s."""
-        return self.sync_s if self.serial_beside else 0.0
+        """Barrier in a step of serial SD, and what the target loses by waiting, s."""
+        return self.sync_s + self.resume_s if self.serial_beside else 0.0
 
     @property
     def serial_step_s(self) -> float:

@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--target", default="builtin:target")
     parser.add_argument("--draft", default="builtin:draft")
     parser.add_argument("--repeats", type=int, default=5, help="measurements of every cell")
-    parser.add_argument("--profile-repeats", type=int, default=4, help="passes a shape and round")
+    parser.add_argument("--profile-repeats", type=int, default=2, help="passes a shape and round")
     parser.add_argument("--output-tokens", type=int, default=OUTPUT)
     parser.add_argument("--requests", type=int, default=12, help="of every run")
     parser.add_argument("--output", type=Path, required=True, help="folder")
@@ -81,14 +81,16 @@ def main() -> int:
         measured: dict[tuple[str, int, int], list[dict[str, float]]] = {c: [] for c in HELD_OUT}
         for repeat in range(args.repeats):
             print(f"measuring, {repeat + 1} of {args.repeats}", file=sys.stderr, flush=True)
-            timings.add_round(args.profile_repeats)
             for cell in CALIBRATION:
+                timings.add_round(args.profile_repeats)
                 # New prompts each time: the same text again would say nothing new of acceptance.
                 options, result = measure(cell, CALIBRATION_SEED + repeat)
                 name = "-".join(map(str, (*cell, repeat)))
                 runs.append(folder / f"calibration-{name}.jsonl")
                 runs[-1].write_text(lines(options, result))
-            for cell in HELD_OUT:
+            for index, cell in enumerate(HELD_OUT):
+                if index % 6 == 0:
+                    timings.add_round(args.profile_repeats)
                 options, result = measure(cell, HELD_OUT_SEED + repeat)
                 name = "-".join(map(str, (*cell, repeat)))
                 (folder / f"heldout-{name}.jsonl").write_text(lines(options, result))

@@ -71,6 +71,7 @@ def theory_inputs(scenario: Scenario, k: int, seed: int = 0) -> Any:
         arrival_rate=rate,
         overhead_per_seq_s=times.step_overhead_per_seq_s,
         serial_beside=drafts_beside(schedule_class("sd"), scenario),
+        resume_s=times.target_resume_s,
         slowed=scenario.draft is not None and scenario.draft.slow_downs != (1.0, 1.0),
     )
 

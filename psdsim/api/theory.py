@@ -97,7 +97,7 @@ def theory_for(
     overhead_s = times.step_overhead_s + times.step_overhead_per_seq_s * m
     if drafting and not cls.overlaps and drafts_beside(cls, scenario):
         # The formulas of serial schedules know no barrier; here one follows every drafting phase.
-        overhead_s += sync_s
+        overhead_s += sync_s + times.target_resume_s
     jitter = None
     if times.target_jitter_cv or times.draft_jitter_cv:
         jitter = Jitter(

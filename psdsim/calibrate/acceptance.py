@@ -1,4 +1,4 @@
-"""How drafts fare, from recorded rounds: one rate, a rate a position, or a rate a request."""
+"""How drafts fare, from recorded rounds: one rate, a rate a position or a request, a chain."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from scipy import optimize, special, stats
 
+from psdsim.acceptance import Acceptance, AcceptanceModel
+from psdsim.calibrate.chain import fit_chain
 from psdsim.calibrate.figures import Figure
+from psdsim.calibrate.fits import Fit
 from psdsim.calibrate.runs import MeasuredRun
 from psdsim.errors import InputError
 
 SIGNIFICANT = 0.01
 """p-value below which requests or positions are taken to differ."""
+
+CLOSE = 0.02
+"""Largest relative error of the measured acceptance lengths that a chosen model may have."""
 
 Floats = NDArray[np.float64]
 
@@ -117,31 +124,55 @@ def _fit(runs: Sequence[MeasuredRun]) -> AcceptanceFit:
         f"one rate: alpha {alpha.value:.4f}, 95 % interval {alpha.low:.4f} to {alpha.high:.4f} "
         "(positions of one request may depend: sandwich over requests)",
     ]
-    by_position, by_request = _positions(runs, alpha.value, both), _requests(texts)
-    options: list[tuple[float, dict[str, Any], str]] = []
-    if by_position is not None:
-        p, gain, rates = by_position
-        differ = p < SIGNIFICANT
-        comments.append(f"positions {'differ' if differ else 'do not differ'} (p = {p:.2g})")
+    # Runs that repeat a prompt say the same again: a text counts once.
+    once = len(texts) / sum(len(tests) for tests in texts)
+    options: list[tuple[float, float, dict[str, Any], str]] = []
+    lengths = _lengths(runs)
+    fits = (
+        ("positions", "a rate for each position of the block", _positions(runs, alpha.value, both)),
+        ("requests", "a rate for each request, Beta distributed", _requests(texts)),
+        ("neighbours", "a chain over positions: rejections cluster", fit_chain(runs, once)),
+    )
+    for what, words, fit in fits:
+        if fit is None:
+            continue
+        differ = fit.p_value < SIGNIFICANT
+        comments.append(f"{what} {'differ' if differ else 'do not differ'} (p = {fit.p_value:.2g})")
         if differ:
-            data: dict[str, Any] = {
-                "kind": "position", "convention": "conditional", "rates": rates, "extend": "last",
-            }  # fmt: skip
-            options.append((gain, data, "a rate for each position of the block"))
-    if by_request is not None:
-        p, gain, mean, concentration = by_request
-        differ = p < SIGNIFICANT
-        comments.append(f"requests {'differ' if differ else 'do not differ'} (p = {p:.2g})")
-        if differ:
-            beta: dict[str, Any] = {"kind": "beta", "mean": mean, "concentration": concentration}
-            options.append((gain, beta, "a rate for each request, Beta distributed"))
+            gain = fit.gain * (once if what == "positions" else 1.0) - fit.n_more
+            options.append((_misfit(fit.data, lengths), -gain, fit.data, words))
     if not options:
         comments.append("chosen: one rate for all")
         return AcceptanceFit({"kind": "iid", "alpha": alpha.value}, alpha, tuple(comments))
-    _, chosen, words = max(options, key=lambda option: option[0])
-    why = ", which explains more" if len(options) > 1 else ""
+    # Throughput follows the mean length at each k: a model must give that, then be likely.
+    close = [option for option in options if option[0] <= CLOSE] or [
+        min(options, key=lambda option: option[0])
+    ]
+    misfit, _, chosen, words = min(close, key=lambda option: option[1])
+    why = ""
+    if len(options) > 1 and lengths:
+        why = f", which gives the measured acceptance lengths within {100 * misfit:.1f} %"
     comments.append(f"chosen: {words}{why}")
     return AcceptanceFit(chosen, alpha, tuple(comments))
+
+
+def _lengths(runs: Sequence[MeasuredRun]) -> dict[int, float]:
+    """Return the mean acceptance length of chain rounds by draft length."""
+    sums: dict[int, NDArray[np.float64]] = {}
+    for run in runs:
+        rounds = run.recording.rounds
+        if rounds is not None and run.schedule.bonus:
+            accepted = np.concatenate(rounds.accepted)
+            more = np.array([accepted.sum(), accepted.size], dtype=np.float64)
+            sums[run.k] = sums.get(run.k, np.zeros(2)) + more
+    return {k: 1.0 + total / n for k, (total, n) in sums.items() if n}
+
+
+def _misfit(data: dict[str, Any], lengths: dict[int, float]) -> float:
+    """Return the largest relative error of a model's acceptance lengths."""
+    model: AcceptanceModel = TypeAdapter(Acceptance).validate_python(data)
+    errors = (model.pooled_acceptance_length(k) / length - 1 for k, length in lengths.items())
+    return max(map(abs, errors), default=0.0)
 
 
 def _texts(runs: Sequence[MeasuredRun]) -> dict[tuple[str, int], list[tuple[float, float]]]:
@@ -168,10 +199,8 @@ def _sums(run: MeasuredRun) -> tuple[NDArray[np.int64], list[tuple[float, float]
     return run.recording.requests["request_id"], out
 
 
-def _positions(
-    runs: Sequence[MeasuredRun], alpha: float, sums: Floats
-) -> tuple[float, float, list[float]] | None:
-    """Return (p-value, gain in log likelihood less parameters, rates) of a rate a position.
+def _positions(runs: Sequence[MeasuredRun], alpha: float, sums: Floats) -> Fit | None:
+    """Fit a rate for each position.
 
     Chain rounds only: without bonus row, a pass begins in the middle of a block.
     """
@@ -200,7 +229,11 @@ def _positions(
     if len(sums) > 1 and naive > 0:
         effect = max(_cluster_variance(sums[:, 0], sums[:, 1], alpha) / naive, 1.0)
     p = float(stats.chi2.sf(2.0 * gain / effect, k - 1))
-    return p, gain - (k - 1), [round(float(rate), 6) for rate in rates]
+    data: dict[str, Any] = {
+        "kind": "position", "convention": "conditional",
+        "rates": [round(float(rate), 6) for rate in rates], "extend": "last",
+    }  # fmt: skip
+    return Fit(p, gain, k - 1, data)
 
 
 def _log_likelihood(accepted: Floats, tested: Floats, rate: Floats) -> Floats:
@@ -208,8 +241,8 @@ def _log_likelihood(accepted: Floats, tested: Floats, rate: Floats) -> Floats:
     return np.asarray(both, dtype=np.float64)
 
 
-def _requests(texts: Sequence[Floats]) -> tuple[float, float, float, float] | None:
-    """Return (p-value, gain less parameters, mean, concentration) of a Beta rate a request.
+def _requests(texts: Sequence[Floats]) -> Fit | None:
+    """Fit a Beta distributed rate for each request.
 
     A text that several runs tested counts as one run's tests: it is the same text again.
     """
@@ -233,4 +266,5 @@ def _requests(texts: Sequence[Floats]) -> tuple[float, float, float, float] | No
     # No difference lies at the edge of the parameters: half the mass is at 0 (Self and Liang).
     p = 0.5 * float(stats.chi2.sf(2.0 * gain, 1)) if gain > 0 else 1.0
     mean, concentration = special.expit(found.x[0]), math.exp(min(max(found.x[1], -5.0), 12.0))
-    return p, gain - 1.0, float(mean), float(concentration)
+    data = {"kind": "beta", "mean": float(mean), "concentration": float(concentration)}
+    return Fit(p, gain, 1, data)

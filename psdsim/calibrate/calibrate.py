@@ -18,6 +18,7 @@ from psdsim.calibrate.text import header, inline, line, number
 from psdsim.calibrate.times import (
     DraftFit,
     Overhead,
+    TargetFit,
     fit_draft,
     fit_overhead,
     fit_pause,
@@ -30,7 +31,7 @@ from psdsim.errors import InputError
 
 @dataclass(frozen=True)
 class Start:
-    """What a drafting phase adds, however long, where it is not hidden.
+    """What a drafting phase adds, however long, and the target pass that waited for it.
 
     Parameters
     ----------
@@ -47,19 +48,30 @@ class Start:
     pause: Figure | None
 
     @property
-    def value(self) -> float:
-        """Their sum, s."""
-        return sum(part.value for part in (self.own, self.handover, self.pause) if part is not None)
+    def leg_s(self) -> float:
+        """Half of the handover, s: work to the drafter, or drafts back.
+
+        An overlapping schedule hides the first leg with the drafting, and not the second.
+        """
+        return 0.0 if self.handover is None else self.handover.value / 2.0
 
     def lines(self) -> list[str]:
-        """Return the key with a comment for each part."""
-        parts = (
-            ("the drafter's own", self.own),
-            ("handover, what sd has beyond ar", self.handover),
-            ("target passes after a pause", self.pause),
-        )
-        out = [f"  # {name}: {part.value:.4g} s, {part.text('s')}" for name, part in parts if part]
-        return [*out, f"  draft_start_s: {number(self.value)}  # their sum"]
+        """Return the keys with a comment for each part."""
+        own, handover = self.own, self.handover
+        out = [f"  # the drafter's own start: {own.value:.4g} s, {own.text('s')}"]
+        plus = ""
+        if handover is not None:
+            out.append(
+                f"  # handover, what sd has beyond ar: {handover.value:.4g} s, "
+                f"{handover.text('s')}; half before and half behind the drafting"
+            )
+            out.append(f"  sync_s: {number(self.leg_s)}")
+            plus = "  # the drafter's own, and half of the handover"
+        out.append(f"  draft_start_s: {number(own.value + self.leg_s)}{plus}")
+        if self.pause is not None:
+            out.append("  # passes of sd after having waited for drafts, beyond those of ar")
+            out.append(f"  target_resume_s: {number(self.pause.value)}  # {self.pause.text('s')}")
+        return out
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class Calibration:
     Parameters
     ----------
     target, draft
-        Passes in the runs / the profile's; no draft where nothing drafts.
+        Passes in the runs / the profile's, by batch; no draft where nothing drafts.
     overhead
         Costs of a step beside its passes.
     start
@@ -82,7 +94,7 @@ class Calibration:
         Text of each file by name; the first is the scenario, the others are those it names.
     """
 
-    target: Spread
+    target: TargetFit
     draft: DraftFit | None
     overhead: Overhead
     start: Start | None
@@ -124,11 +136,16 @@ def calibrate(runs: Sequence[MeasuredRun], profile: Profile, name: str) -> Calib
     slow = None
     if draft is not None:
         slow = fit_slow_down(
-            profile, runs, target.median.value, draft.median.value, draft.start.value
+            profile,
+            runs,
+            # Medians, as what they are compared with.
+            target.factors.times((1.0 + target.cv**2) ** -0.5),
+            draft.factors.times((1.0 + draft.cv**2) ** -0.5),
+            draft.start.value,
         )
     acceptance = fit_acceptance(runs) if drafted else None
     stem = Path(name).stem
-    files = {f"{stem}-target.csv": table_text(profile, "target", "decode", target.mean)}
+    files = {f"{stem}-target.csv": table_text(profile, "target", "decode", target.factors)}
     files[f"{stem}-target.json"] = json.dumps(profile.target.config, indent=2) + "\n"
     text = [*header(runs, profile), *_models(profile, stem, draft, slow, own)]
     if profile.draft is not None and profile.draft.config is not None and draft is not None:
@@ -139,7 +156,7 @@ def calibrate(runs: Sequence[MeasuredRun], profile: Profile, name: str) -> Calib
     text += ["", "step_time:"]
     text += _passes("target", target, f"{stem}-target.csv")
     if draft is not None:
-        files[f"{stem}-draft.csv"] = table_text(profile, "draft", "decode", draft.mean)
+        files[f"{stem}-draft.csv"] = table_text(profile, "draft", "decode", draft.factors)
         text += _passes("draft", draft, f"{stem}-draft.csv")
     for model in ("target", "draft") if draft is not None else ("target",):
         fit = fit_prefill(profile, runs, model)
@@ -149,7 +166,7 @@ def calibrate(runs: Sequence[MeasuredRun], profile: Profile, name: str) -> Calib
             files[f"{stem}-{model}-prefill.csv"] = table
     start = None
     if draft is not None:
-        pause = fit_pause(profile, serial, target.mean)
+        pause = fit_pause(profile, serial, target.factors)
         start = Start(draft.start, overhead.sync if own else None, pause if own else None)
     text += _overhead(overhead, target, draft, own, start)
     section, trace, comment = workload(runs, f"{stem}-requests.csv")
@@ -202,12 +219,12 @@ def _models(
     return out
 
 
-def _passes(model: str, fit: Spread, table: str) -> list[str]:
+def _passes(model: str, fit: TargetFit | DraftFit, table: str) -> list[str]:
     low, high = fit.quartiles
     return [
         f"  # passes in serial steps / the profile's: median {fit.median.value:.4f}, "
         f"{fit.median.text()}, quartiles {low:.4f} and {high:.4f};",
-        f"  # the table is the profile's times {fit.mean:.4f} (median to mean at this spread)",
+        f"  # the table is the profile's times {fit.factors.text()} requests (means)",
         f"  {model}: {{kind: table, path: {json.dumps(table)}}}",
     ]
 

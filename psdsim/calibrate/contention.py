@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from psdsim.calibrate.factors import Factors
 from psdsim.calibrate.figures import Figure, pooled, spread
 from psdsim.calibrate.profile import Profile
 from psdsim.calibrate.runs import MeasuredRun
@@ -60,8 +61,8 @@ def elapsed(draft_s: Floats, verify_s: Floats, target: float, draft: float) -> F
 def fit_slow_down(
     profile: Profile,
     runs: Sequence[MeasuredRun],
-    target_factor: float,
-    draft_factor: float,
+    target_factors: Factors,
+    draft_factors: Factors,
     draft_start_s: float = 0.0,
 ) -> SlowDownFit | None:
     """Fit the pair on overlapped steps of the runs, else take the profile's busy rows.
@@ -72,8 +73,8 @@ def fit_slow_down(
         Times alone.
     runs
         All runs.
-    target_factor, draft_factor
-        Median time in serial steps / the profile's.
+    target_factors, draft_factors
+        Time in serial steps / the profile's, by batch.
     draft_start_s
         Of every drafting phase, s.
 
@@ -96,8 +97,9 @@ def fit_slow_down(
             both &= steps["draft_group"] != steps["verify_group"]
         steps = {name: column[both] for name, column in steps.items()}
         found = (
-            draft_alone(draft, steps) * draft_factor + draft_start_s,
-            target_alone(target, steps, run.schedule.bonus) * target_factor,
+            draft_alone(draft, steps) * draft_factors.at(steps["n_draft_seqs"]) + draft_start_s,
+            target_alone(target, steps, run.schedule.bonus)
+            * target_factors.at(steps["n_verify_seqs"]),
             steps["draft_time_s"],
             steps["verify_time_s"],
         )

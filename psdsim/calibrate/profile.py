@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from psdsim.calibrate.smooth import Row, monotone
 from psdsim.errors import InputError
 from psdsim.latency import Placement, StepTimer, TableStepTime
 
-Row = tuple[float, float, float, float]
 """(n_seqs, query_length, context, time_s), as a step-time table has it."""
 
 
@@ -72,10 +72,13 @@ class Profile:
 
     def timer(self, model: str, phase: str) -> StepTimer | None:
         """Return the timer of a model in a phase; None where that was not profiled."""
+        rows = self.smooth(model, phase)
+        return None if rows is None else TableStepTime(rows=rows).bind(Placement())
+
+    def smooth(self, model: str, phase: str) -> tuple[Row, ...] | None:
+        """Return the rows of a model alone, their noise taken off (`monotone`)."""
         rows = self.alone.get((model, phase))
-        if rows is None:
-            return None
-        return TableStepTime(rows=rows).bind(Placement())
+        return None if rows is None else monotone(rows)
 
     def slow_downs(self, model: str) -> list[float]:
         """Return busy time / time alone for every shape profiled both ways (decode)."""

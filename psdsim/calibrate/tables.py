@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 
+from psdsim.calibrate.factors import Factors
 from psdsim.calibrate.profile import Profile
 from psdsim.calibrate.text import line, number
 from psdsim.calibrate.times import PrefillFit
 
 
-def table_text(profile: Profile, model: str, phase: str, factor: float) -> str:
-    """Return the CSV of a model's pass times, scaled."""
-    rows = sorted(profile.alone[model, phase])
+def table_text(profile: Profile, model: str, phase: str, factors: Factors) -> str:
+    """Return the CSV of a model's pass times, their noise taken off, scaled batch by batch."""
+    smooth = profile.smooth(model, phase)
+    assert smooth is not None
+    rows = sorted(smooth)
     lines = [
-        f"# {model}, {phase} passes: medians of {line(profile.file)} times {factor:.6g}",
+        f"# {model}, {phase} passes: medians of {line(profile.file)}, made to rise with every "
+        f"axis, times {factors.text()} requests",
         "n_seqs,query_length,context,time_s",
     ]
-    lines += [f"{n:g},{q:g},{c:g},{time_s * factor:.9g}" for n, q, c, time_s in rows]
+    scale = factors.at([row[0] for row in rows])
+    lines += [
+        f"{n:g},{q:g},{c:g},{time_s * factor:.9g}"
+        for (n, q, c, time_s), factor in zip(rows, scale, strict=True)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +53,7 @@ def prefill_section(
         else:
             factor = 1.0
             comment = f"as profiled: the runs have {fit.n} prompt passes to compare with"
-        text = table_text(profile, model, "prefill", factor)
+        text = table_text(profile, model, "prefill", Factors({1: factor}))
         return [f"  # {comment}", f"  {key}: {{kind: table, path: {json.dumps(table)}}}"], text
     if model == "target":
         return ["  # prompt passes were not profiled: they are extended from target"], ""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from psdsim.calibrate.factors import AS_PROFILED, Factors
 from psdsim.calibrate.figures import Figure, Spread, pooled, spread
 from psdsim.calibrate.profile import Profile
 from psdsim.calibrate.runs import Columns, MeasuredRun
@@ -51,8 +52,26 @@ def drafting(steps: Columns) -> Columns:
     return {name: column[mask] for name, column in steps.items()}
 
 
-def fit_target(profile: Profile, serial: Sequence[MeasuredRun], own_device: bool) -> Spread:
-    """Return target passes in serial steps / the profile's.
+@dataclass(frozen=True)
+class TargetFit(Spread):
+    """Target passes in serial steps / the profile's.
+
+    Parameters
+    ----------
+    factors
+        On the profile's times, by batch.
+    """
+
+    factors: Factors = AS_PROFILED
+
+
+def full_sizes(runs: Sequence[MeasuredRun]) -> list[int]:
+    """Return the full batches of runs: what they ran at but for their tails."""
+    return sorted({int(run.decode_steps()["n_verify_seqs"].max(initial=1)) for run in runs})
+
+
+def fit_target(profile: Profile, serial: Sequence[MeasuredRun], own_device: bool) -> TargetFit:
+    """Fit target passes in serial steps, at each of the runs' full batches.
 
     Where the drafter has a device of its own, plain decoding alone counts if there is any: its
     passes follow each other without a pause, as the profile's do and those of overlapping
@@ -61,11 +80,25 @@ def fit_target(profile: Profile, serial: Sequence[MeasuredRun], own_device: bool
     timer = profile.timer("target", "decode")
     assert timer is not None
     plain = [run for run in serial if not run.drafts]
-    parts = []
-    for run in plain if own_device and plain else serial:
+    runs = plain if own_device and plain else list(serial)
+    parts, sizes = [], []
+    for run in runs:
         steps = run.decode_steps()
         parts.append(steps["verify_time_s"] / target_alone(timer, steps, True))
-    return _enough(_balanced(parts), "decode steps of ar or sd", "target's passes")
+        sizes.append(steps["n_verify_seqs"])
+    whole = _enough(_balanced(parts), "decode steps of ar or sd", "target's passes")
+    ratio, n = pooled(parts), pooled(sizes)
+    own = {size: ratio[(n == size) & (ratio > 0)] for size in full_sizes(runs)}
+    middle = {size: spread(r).median.value for size, r in own.items() if r.size >= MIN_STEPS}
+    if not middle:
+        return TargetFit(whole.median, whole.cv, whole.quartiles, Factors({1: whole.mean}))
+    # What differs between batches is no jitter.
+    around = Factors(middle)
+    cv = _enough(_balanced([r / around.at(s) for r, s in zip(parts, sizes, strict=True)]),
+                 "decode steps of ar or sd", "target's passes").cv  # fmt: skip
+    mean = (1.0 + cv**2) ** 0.5
+    factors = Factors({size: value * mean for size, value in middle.items()})
+    return TargetFit(whole.median, cv, whole.quartiles, factors)
 
 
 def _balanced(parts: Sequence[Floats]) -> Floats:
@@ -89,45 +122,51 @@ class DraftFit(Spread):
 
     Parameters
     ----------
-    factor
-        On the profile's forwards.
+    factors
+        On the profile's forwards, by batch.
     start
         Of every phase, s, as far as the drafter itself measured it.
     """
 
-    factor: float = 1.0
+    factors: Factors = AS_PROFILED
     start: Figure = _NONE
-
-    @property
-    def mean(self) -> float:
-        """What multiplies the profile's forwards."""
-        return self.factor
 
 
 def fit_draft(profile: Profile, serial: Sequence[MeasuredRun]) -> DraftFit:
     """Fit drafting phases in serial steps; two draft lengths tell the start from the forwards."""
     timer = profile.timer("draft", "decode")
     assert timer is not None
-    measured, alone = [], []
-    for run in serial:
+    runs = [run for run in serial if run.drafts]
+    measured, alone, batch, length = [], [], [], []
+    for run in runs:
         steps = drafting(run.decode_steps())
         measured.append(steps["draft_time_s"])
         alone.append(draft_alone(timer, steps))
-    d, a = pooled(measured), pooled(alone)
+        batch.append(steps["n_draft_seqs"])
+        length.append(np.full(batch[-1].size, run.k))
+    d, a, n, k = pooled(measured), pooled(alone), pooled(batch), pooled(length)
     plain = _enough(d / a, "drafting steps of sd", "draft's phases")
-    if len({run.k for run in serial if run.drafts}) < 2:
-        return DraftFit(plain.median, plain.cv, plain.quartiles, plain.mean)
-    x = np.stack([np.ones(a.size), a], axis=1)
-    (start, factor), (error, _) = _least_squares(x, d)
-    if start <= 0 or factor <= 0:
-        return DraftFit(plain.median, plain.cv, plain.quartiles, plain.mean)
+    # Two draft lengths tell the start from the forwards; at one, it is part of the factor.
+    told = [size for size in full_sizes(runs) if np.unique(k[n == size]).size > 1]
+    rows = np.isin(n, told)
+    if rows.sum() < MIN_STEPS:
+        factors = Factors({1: plain.mean})
+        return DraftFit(plain.median, plain.cv, plain.quartiles, factors)
+    x = np.stack([np.ones(int(rows.sum())), *(a[rows] * (n[rows] == s) for s in told)], axis=1)
+    (start, *found), (error, *_) = _least_squares(x, d[rows])
+    if start <= 0 or min(found) <= 0:
+        factors = Factors({1: plain.mean})
+        return DraftFit(plain.median, plain.cv, plain.quartiles, factors)
+    factors = Factors(dict(zip(told, found, strict=True)))
     # As ratios to the profile's, had the start been in proportion to it.
+    factor = factors.at(n)
     whole = spread(factor * d / (start + factor * a))
+    cv = spread(d / (start + factor * a)).cv
     figure = Figure(start, max(start - 1.96 * error, 0.0), start + 1.96 * error, d.size)
-    return DraftFit(whole.median, whole.cv, whole.quartiles, factor, figure)
+    return DraftFit(whole.median, cv, whole.quartiles, factors, figure)
 
 
-def fit_pause(profile: Profile, serial: Sequence[MeasuredRun], factor: float) -> Figure:
+def fit_pause(profile: Profile, serial: Sequence[MeasuredRun], factors: Factors) -> Figure:
     """Return how much longer sd's target passes take than plain decoding's, s.
 
     The target pauses while drafts are made; what it finds in its caches afterwards is less.
@@ -136,7 +175,7 @@ def fit_pause(profile: Profile, serial: Sequence[MeasuredRun], factor: float) ->
     ----------
     profile, serial
         Times alone, runs.
-    factor
+    factors
         Of the target's passes without a pause (`fit_target`).
     """
     timer = profile.timer("target", "decode")
@@ -145,7 +184,8 @@ def fit_pause(profile: Profile, serial: Sequence[MeasuredRun], factor: float) ->
     for run in serial:
         if run.drafts:
             steps = run.decode_steps()
-            parts.append(steps["verify_time_s"] - factor * target_alone(timer, steps, True))
+            expected = factors.at(steps["n_verify_seqs"]) * target_alone(timer, steps, True)
+            parts.append(steps["verify_time_s"] - expected)
     more = pooled(parts)
     if not more.size:
         return Figure(0.0, 0.0, 0.0, 0)

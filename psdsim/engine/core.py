@@ -118,7 +118,7 @@ def _replica(
     targets, draft = _devices(env, setup)
     # Before the tape is drawn: it has a place for every token that a request asks for.
     kv = KvPool(setup.kv_blocks, setup.block_size, state)
-    kv.check_fits_alone(schedule.k)
+    kv.check_fits_alone(schedule.reach)
     drafting = schedule.drafts and schedule.k > 0
     tape = None
     if drafting and setup.acceptance.judged_by != "replay":

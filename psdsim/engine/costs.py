@@ -22,6 +22,7 @@ class PassCosts:
         self._target = costs.target
         self._draft = costs.draft
         self._draft_start_s = costs.draft_start_s
+        self._resume_s = costs.target_resume_s
         self._prefill = costs.prefill or costs.target
         self._draft_prefill = costs.draft_prefill or costs.draft
         self._target_jitter = JitterStream(
@@ -35,9 +36,11 @@ class PassCosts:
         self._steady = not self._target_jitter.active
         self._draft_steady = not self._draft_jitter.active
 
-    def target_pass(self, n_seqs: int, n_tokens: int, n_kv: int) -> float:
-        """Return seconds of one target pass."""
+    def target_pass(self, n_seqs: int, n_tokens: int, n_kv: int, waited: bool = False) -> float:
+        """Return seconds of one target pass; `waited`: for drafts, on a device of its own."""
         time_s = self._target(n_seqs, n_tokens, n_kv)
+        if waited:
+            time_s += self._resume_s
         return time_s if self._steady else time_s * self._target_jitter.next()
 
     def target_estimate(self, n_seqs: int, n_tokens: int, n_kv: int) -> float:

@@ -40,11 +40,14 @@ class Handover:
         self.open = [other for other in self.open if other is not work]
 
     def pay(self, handles: tuple[Any, ...]) -> Generator[Event, Any, None]:
-        """Spend the time, if one of these passes is a drafting phase that has ended."""
-        over = [work for work in self.open if work.done and work in handles]
-        if not over:
+        """Spend the time, if one of these passes is a drafting phase that has ended.
+
+        What was drafted before it and has not been handed over comes with it.
+        """
+        if not any(work.done and work in handles for work in self.open):
             return
-        self.open = [work for work in self.open if work not in over]
+        over = [work for work in self.open if work.done]
+        self.open = [work for work in self.open if not work.done]
         cost = self._sync_s + self._per_token_s * sum(work.n_tokens for work in over)
         if cost > 0:
             start = self._env.now

@@ -34,12 +34,12 @@ class KvPool:
         """Look-ahead slots by group: who holds them, how many tokens each."""
         self.largest_reserve = 1
 
-    def check_fits_alone(self, k: int) -> None:
-        """Refuse requests that could never run, even alone."""
+    def check_fits_alone(self, n_drafted: int) -> None:
+        """Refuse requests that could never run, even alone with so many drafts (`reach`)."""
         if self.n_blocks is None:
             return
         s = self._state
-        need = -(-(s.prompt_tokens + s.output_tokens + 2 * k + 1) // self.block_size)
+        need = -(-(s.prompt_tokens + s.output_tokens + n_drafted + 1) // self.block_size)
         worst = int(need.argmax())
         if need[worst] > self.n_blocks:
             raise InputError(

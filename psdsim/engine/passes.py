@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class Passes:
         self.drafts = drafts
         self._separate = draft not in targets
         self._kv_bound = roster.kv.n_blocks is not None
+        self._last_draft: Pass | None = None
         self.order = 0
         self._debt = 0
 
@@ -80,6 +82,9 @@ class Passes:
             ids = ids[keep]
             n = n if isinstance(n, int) else n[keep]
             after = after if isinstance(after, int) else after[keep]
+            if not isinstance(command.variant, int):
+                # Verdicts look variants up by the requests that are left.
+                command = replace(command, ids=ids, n=n, after=after, variant=command.variant[keep])
         self.order += 1
         work = Pass(command, ids, self.order)
         batch = roster.batch(ids)
@@ -113,6 +118,7 @@ class Passes:
         book.draft_time_s += duration
         self._overhead.submit(self.draft, work, duration, batch.n)
         if self._separate:
+            self._last_draft = work
             self._handover.open.append(work)
         if book.spans is not None:
             book.span_when_done(work, "draft", command.group, drafted)
@@ -145,7 +151,10 @@ class Passes:
                 s = roster.state
                 done = work.chunk_joined
                 self._debt += int((s.prompt_tokens[done] + s.emitted[done]).sum())
-        duration = self._costs.target_pass(n_seqs, n_tokens, n_kv) if n_seqs else 0.0
+        # Its drafts ended within this step: the target had nothing to do meanwhile.
+        last = self._last_draft
+        waited = last is not None and last.done and last.end > book.start_s
+        duration = self._costs.target_pass(n_seqs, n_tokens, n_kv, waited) if n_seqs else 0.0
         work.n_tokens = n_tokens
         book.verify_group = command.group
         book.n_verify_seqs += batch.n

@@ -42,6 +42,8 @@ class Costs:
         Added to it for each drafted token handed over.
     draft_start_s
         Added to every drafting phase: starting it, and bringing its drafts back.
+    target_resume_s
+        Added to a target pass that waited for drafts of its own step on another device.
     target_jitter_cv, draft_jitter_cv
         Coefficient of variation of the duration of a target pass, of a drafting phase.
     target_jitter_law, draft_jitter_law
@@ -59,6 +61,7 @@ class Costs:
     target_jitter_cv: float = 0.0
     draft_jitter_cv: float = 0.0
     draft_start_s: float = 0.0
+    target_resume_s: float = 0.0
     target_jitter_law: JitterLaw = "lognormal"
     draft_jitter_law: JitterLaw = "lognormal"
     prefill: StepTimer | None = None

@@ -14,7 +14,7 @@ from psdsim.engine.devices import token_total
 from psdsim.engine.roster import Roster
 from psdsim.engine.stepbook import StepBook
 from psdsim.records import RoundLog
-from psdsim.verdict import Judge, Signals, n_tested
+from psdsim.verdict import Judge, Signals, block_length, n_tested
 
 
 @dataclass(slots=True)
@@ -73,9 +73,7 @@ class Trials:
         tested = n_tested(asked)
         candidate: Counts | None = None
         of: Any = score.of
-        peek: Any = score.peek
-        block = (of if of is not None else peek).command.n if of or peek else n
-        k = block if isinstance(block, int) else int(block.max())
+        k = block_length(asked)
         n_rows: int | None = None
         if of is not None and of.command.tree is not None:
             accepted, n_rows = self._down_the_tree(batch, of.command), of.command.tree.n_nodes

@@ -151,6 +151,7 @@ def costs(scenario: Scenario, drafting: bool) -> Costs:
         step_overhead_s=times.step_overhead_s,
         step_overhead_per_seq_s=times.step_overhead_per_seq_s,
         draft_start_s=times.draft_start_s,
+        target_resume_s=times.target_resume_s if drafting else 0.0,
         sync_s=times.sync_s,
         comm_per_token_s=times.comm_per_token_s,
         target_jitter_cv=target_cv,

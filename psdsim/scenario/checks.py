@@ -29,6 +29,8 @@ def contradictions(scenario: Scenario) -> Iterator[str]:
         yield "step_time.draft_prefill has no effect: it needs a draft"
     if draft is None and times.draft_start_s:
         yield "step_time.draft_start_s has no effect: it needs a draft"
+    if times.target_resume_s and (draft is None or draft.serial_on != "own"):
+        yield "step_time.target_resume_s has no effect: it needs draft.serial_on: own"
     if draft is None and times.draft_jitter_cv is not None:
         yield "step_time.draft_jitter_cv has no effect: it needs a draft"
     if draft is not None and draft.shared and draft.serial_on == "own":

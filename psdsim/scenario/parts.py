@@ -114,6 +114,11 @@ class StepTimes(Section):
         description="Added to every drafting phase, however long: starting it on its device and "
         "bringing its drafts back, s.",
     )
+    target_resume_s: NonNegative = Field(
+        0.0,
+        description="Added to a target pass that waited for drafts of its own step, made on a "
+        "device of their own (serial_on: own): its caches are cold after the pause, s.",
+    )
     jitter_cv: Variation = Field(
         0.0,
         description="Standard deviation / mean of the time of a target pass and of a drafting "

@@ -392,3 +392,23 @@ def test_a_cancelled_score_leaves_no_trace_in_its_step() -> None:
     decode = raw.steps["kind"] == 2
     assert raw.steps["n_verify_seqs"][decode].tolist() == [2, 2]
     assert raw.steps["verify_time_s"][decode].tolist() == [0.25, 0.25]
+
+
+# --- a target that waited ----------------------------------------------------------------------
+
+
+def test_only_a_target_pass_that_waited_for_drafts_pays_for_it() -> None:
+    def steps(schedule: str, resume: float, placement: str) -> Any:
+        raw = run(
+            schedule, 2, work([12, 12, 12, 12]), m=2, placement=placement,
+            target=Timer(0.5), draft=Timer(0.125), cost={"target_resume_s": resume},
+        )  # fmt: skip
+        return raw.steps["verify_time_s"][raw.steps["kind"] == 2]
+
+    assert (steps("sd", 0.0625, "separate") == 0.5 + 0.0625).all()
+    assert (steps("sd", 0.0625, "colocated") == 0.5).all()
+    assert (steps("pearl", 0.0625, "separate") == 0.5).all()
+    mine = steps("minedraft", 0.0625, "separate")
+    # A half that is alone at the end is drafted for and verified in turn.
+    assert (mine[:4] == 0.5).all()
+    assert set(mine.tolist()) <= {0.5, 0.5 + 0.0625}
