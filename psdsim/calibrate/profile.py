@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from psdsim.calibrate.figures import IQR_OF_NORMAL
 from psdsim.calibrate.smooth import Row, monotone
 from psdsim.errors import InputError
 from psdsim.latency import Placement, StepTimer, TableStepTime
@@ -59,6 +60,8 @@ class Profile:
         The models; no draft if nothing drafts.
     alone, busy
         Rows by (model, phase), measured with the other worker idle, and busy meanwhile.
+    noise
+        Relative standard deviation of single passes (from the quartiles) by (model, phase).
     """
 
     file: str
@@ -69,6 +72,7 @@ class Profile:
     draft: ProfiledModel | None
     alone: Mapping[tuple[str, str], tuple[Row, ...]]
     busy: Mapping[tuple[str, str], tuple[Row, ...]]
+    noise: Mapping[tuple[str, str], float]
 
     def timer(self, model: str, phase: str) -> StepTimer | None:
         """Return the timer of a model in a phase; None where that was not profiled."""
@@ -129,7 +133,19 @@ def read_profile(path: Path) -> Profile:
         draft=_model(models, "draft", where) if has_draft else None,
         alone=alone,
         busy=busy,
+        noise=_noise(data["rows"]),
     )
+
+
+def _noise(rows: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
+    """Return the median over shapes of (p75 - p25) / median, as of a normal; 0 if not stated."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        low, high = row.get("p25_s"), row.get("p75_s")
+        if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
+            ratio = (high - low) / row["median_s"] / IQR_OF_NORMAL
+            found.setdefault((row["model"], row["phase"]), []).append(ratio)
+    return {key: float(np.median(ratios)) for key, ratios in found.items()}
 
 
 def _mapping(data: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:

@@ -46,6 +46,41 @@ def monotone(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
+def straight(rows: Sequence[Row], sizes: Sequence[int], noise: float) -> list[Row]:
+    """Return rows on straight lines between batches that are known, where noise hides the shape.
+
+    A batch between two known ones keeps its own time only if that is further from the line than
+    the noise.
+
+    Parameters
+    ----------
+    rows
+        As for `monotone`.
+    sizes
+        Batches whose times are known well.
+    noise
+        Largest distance, as a logarithm of the ratio, that is taken for noise.
+
+    Examples
+    --------
+    >>> [row[3] for row in straight([(1, 1, 8, 1.0), (2, 1, 8, 1.3), (3, 1, 8, 2.0)], [1, 3], 0.2)]
+    [1.0, 1.5, 2.0]
+    """
+    lines: dict[tuple[float, float], dict[float, float]] = {}
+    for n, q, c, time_s in rows:
+        lines.setdefault((q, c), {})[n] = time_s
+    out = []
+    for n, q, c, time_s in rows:
+        known = lines[q, c]
+        ends = [size for size in sizes if size in known]
+        if len(ends) > 1 and ends[0] < n < ends[-1] and n not in ends:
+            on_line = float(np.interp(n, ends, [known[size] for size in ends]))
+            if abs(np.log(time_s / on_line)) <= noise:
+                time_s = on_line
+        out.append((n, q, c, time_s))
+    return out
+
+
 def _project(grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """Project onto the tables that rise along every axis."""
     along = [axis for axis in range(grid.ndim) if grid.shape[axis] > 1]

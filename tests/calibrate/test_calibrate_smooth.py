@@ -7,7 +7,7 @@ import pytest
 from psdsim.acceptance import MarkovAcceptance
 from psdsim.calibrate.chain import _count
 from psdsim.calibrate.factors import Factors
-from psdsim.calibrate.smooth import monotone
+from psdsim.calibrate.smooth import monotone, straight
 
 
 def table(times: np.ndarray) -> list[tuple[float, float, float, float]]:
@@ -64,3 +64,11 @@ def test_counts_of_a_chain_are_its_rates() -> None:
     (n1, d1), (n0, d0), (nb, db) = _count(np.full(accepted.size, 4), accepted, True)
     for n, d, rate in ((n1, d1, 0.9), (n0, d0, 0.5), (nb, db, 0.9 * 0.9 + 0.1 * 0.5)):
         assert abs(n / d - rate) < 4.5 * (rate * (1 - rate) / d) ** 0.5
+
+
+def test_a_kink_beyond_the_noise_is_kept() -> None:
+    rows = [(1.0, 1.0, 8.0, 1.0), (2.0, 1.0, 8.0, 3.0), (4.0, 1.0, 8.0, 3.0), (8.0, 1.0, 8.0, 3.1)]
+    assert straight(rows, [1, 8], 0.1) == rows
+    assert straight(rows, [1], 9.0) == rows
+    flat = straight(rows, [1, 8], 9.0)
+    assert [row[3] for row in flat] == pytest.approx([1.0, 1.3, 1.9, 3.1])
