@@ -22,7 +22,7 @@ from psdsim.errors import InputError
 SIGNIFICANT = 0.01
 """p-value below which requests or positions are taken to differ."""
 
-CLOSE = 0.02
+CLOSE = 0.01
 """Largest relative error of the measured acceptance lengths that a chosen model may have."""
 
 Floats = NDArray[np.float64]
