@@ -8,18 +8,23 @@ from typing import Literal
 
 from analysis import finite_memory, pearl, pearl_ablations, psd, sd
 from analysis._checks import FloatArray, nonnegative
-from analysis.finite import effective_tokens_per_round
+from analysis.finite import effective_tokens_per_round, expected_rounds
 from analysis.rounds import accepted_pmf_position, tokens_pmf
 from analysis.stages import expected_max
 from psdsim.acceptance import (
     AcceptanceModel,
     BetaAcceptance,
+    EnsembleAcceptance,
     IidAcceptance,
     MarkovAcceptance,
     MarkovRoundsAcceptance,
     MeanLengthAcceptance,
+    RelaxedAcceptance,
 )
 from psdsim.errors import InputError
+
+_MOST_RATES = 1000
+"""Requests' rates that a mean over rounds is taken of, one recursion each."""
 
 
 class NoClosedForm(InputError):  # noqa: N818 (it is an answer, not a mistake of the caller)
@@ -105,6 +110,10 @@ def _rounds_with_memory(acceptance: AcceptanceModel, k: int, n_tokens: int) -> f
     """Return E[rounds for n tokens] where rounds are not independent and alike, else None."""
     if isinstance(acceptance, BetaAcceptance):
         return finite_memory.expected_rounds_beta(n_tokens, *acceptance.shape, k)
+    if isinstance(acceptance, RelaxedAcceptance):
+        return _rounds_of_rates(n_tokens, *acceptance.request_rates(), k)
+    if isinstance(acceptance, EnsembleAcceptance):
+        raise NoClosedForm("the state of the text at a round's start hangs on the round before")
     if isinstance(acceptance, MarkovAcceptance):
         return finite_memory.expected_rounds_markov(
             n_tokens, acceptance.after_accept, acceptance.after_reject, k
@@ -116,6 +125,17 @@ def _rounds_with_memory(acceptance: AcceptanceModel, k: int, n_tokens: int) -> f
             n_tokens, accepted_pmf_position(other), accepted_pmf_position(full)
         )
     return None
+
+
+def _rounds_of_rates(n_tokens: int, rates: FloatArray, weights: FloatArray, k: int) -> float | None:
+    """Return E[rounds for n tokens] over requests of several rates; None where all are alike."""
+    if rates.size == 1:
+        return None
+    if rates.size > _MOST_RATES:
+        raise NoClosedForm("requests differ in acceptance and in the weight of the verifier")
+    laws = [tokens_pmf(accepted_pmf_position([rate] * k)) for rate in rates.tolist()]
+    rounds = [expected_rounds(n_tokens, law) for law in laws]
+    return float(weights @ rounds)
 
 
 def _pearl_rates(acceptance: AcceptanceModel) -> tuple[float, float | None, float | None]:

@@ -18,10 +18,12 @@ from psdsim.acceptance.convert import (
     unconditional_from_conditional,
 )
 from psdsim.acceptance.counts import alpha_from_histogram, unconditional_from_histogram
+from psdsim.acceptance.ensemble import EnsembleAcceptance
 from psdsim.acceptance.iid import IidAcceptance, MeanLengthAcceptance
 from psdsim.acceptance.markov import MarkovAcceptance, MarkovRoundsAcceptance
 from psdsim.acceptance.mat import MatConvention, alpha_from_mat, mat_from_alpha
 from psdsim.acceptance.position import HistogramAcceptance, PositionAcceptance
+from psdsim.acceptance.relaxed import RelaxedAcceptance, relax
 from psdsim.acceptance.replay import Replay
 
 Acceptance = Annotated[
@@ -32,6 +34,8 @@ Acceptance = Annotated[
     | MarkovAcceptance
     | MarkovRoundsAcceptance
     | BetaAcceptance
+    | RelaxedAcceptance
+    | EnsembleAcceptance
     | Replay,
     Field(discriminator="kind"),
 ]
@@ -42,6 +46,7 @@ __all__ = [
     "Acceptance",
     "AcceptanceModel",
     "BetaAcceptance",
+    "EnsembleAcceptance",
     "HistogramAcceptance",
     "IidAcceptance",
     "JudgedBy",
@@ -50,6 +55,7 @@ __all__ = [
     "MatConvention",
     "MeanLengthAcceptance",
     "PositionAcceptance",
+    "RelaxedAcceptance",
     "Replay",
     "TapeModel",
     "acceptance_length_from_alpha",
@@ -63,6 +69,7 @@ __all__ = [
     "length_with_bonus",
     "length_without_bonus",
     "mat_from_alpha",
+    "relax",
     "unconditional_from_conditional",
     "unconditional_from_histogram",
 ]

@@ -11,16 +11,15 @@ from pathlib import Path
 from psdsim.calibrate.acceptance import AcceptanceFit, fit_acceptance
 from psdsim.calibrate.contention import SlowDownFit, fit_slow_down
 from psdsim.calibrate.figures import Figure, Spread
+from psdsim.calibrate.overhead import Overhead, fit_overhead
 from psdsim.calibrate.profile import Profile
 from psdsim.calibrate.runs import MeasuredRun
 from psdsim.calibrate.tables import prefill_section, table_text
 from psdsim.calibrate.text import header, inline, line, number
 from psdsim.calibrate.times import (
     DraftFit,
-    Overhead,
     TargetFit,
     fit_draft,
-    fit_overhead,
     fit_pause,
     fit_prefill,
     fit_target,

@@ -61,7 +61,9 @@ def simulate_run(setup: EngineSetup) -> RawRun:
     for replica in replicas:
         replica.roster.settle()
     for replica in replicas:
-        tally.target_busy_s += sum(target.busy_s for target in replica.targets)
+        # The mean over copies of the target: a utilization is at most 1.
+        busy_s = sum(target.busy_s for target in replica.targets)
+        tally.target_busy_s += busy_s / len(replica.targets)
         if replica.draft not in replica.targets:
             tally.draft_busy_s += replica.draft.busy_s
     steps = log.close()

@@ -76,7 +76,10 @@ class Passes:
         book, roster = self.book, self.roster
         lost = NO_IDS
         if self._kv_bound:
-            lost = self._reserve(ids, largest(n) + largest(after) + 1, command.group)
+            # Every node of a tree and every candidate has its place until the verdict.
+            held = command.tree.n_nodes if command.tree is not None else largest(n)
+            held = held * command.candidates + largest(after) + 1
+            lost = self._reserve(ids, held, command.group)
         if lost.size:
             keep = ~np.isin(ids, lost)
             ids = ids[keep]

@@ -9,11 +9,17 @@ from psdsim.latency.fit import AffineFit, fit_affine
 from psdsim.latency.jitter import JitterLaw, JitterStream
 from psdsim.latency.memory import kv_blocks
 from psdsim.latency.roofline import RooflineStepTime
+from psdsim.latency.share import ShareStepTime
 from psdsim.latency.simple import AffineStepTime, ConstantStepTime, ExponentialStepTime
 from psdsim.latency.table import TableStepTime
 
 StepTimeModel = Annotated[
-    ConstantStepTime | AffineStepTime | ExponentialStepTime | TableStepTime | RooflineStepTime,
+    ConstantStepTime
+    | AffineStepTime
+    | ExponentialStepTime
+    | TableStepTime
+    | RooflineStepTime
+    | ShareStepTime,
     Field(discriminator="kind"),
 ]
 """Any step-time model, told apart by ``kind``."""
@@ -27,6 +33,7 @@ __all__ = [
     "JitterStream",
     "Placement",
     "RooflineStepTime",
+    "ShareStepTime",
     "StepTime",
     "StepTimeModel",
     "StepTimer",

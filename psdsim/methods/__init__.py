@@ -8,10 +8,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 from psdsim.errors import InputError, did_you_mean
+from psdsim.methods import blocks, ensemble, relaxed, trees
 from psdsim.methods.base import Knob, Method, Parts, Stacked
 from psdsim.methods.plain import PLAIN_METHODS
 
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in PLAIN_METHODS}
+METHODS: dict[str, type[Method]] = {
+    cls.name: cls
+    for family in (
+        PLAIN_METHODS,
+        trees.FAMILY,
+        blocks.FAMILY,
+        relaxed.FAMILY,
+        ensemble.FAMILY,
+    )
+    for cls in family
+}
 """Every method by its name on the command line."""
 
 

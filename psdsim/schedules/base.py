@@ -48,6 +48,8 @@ class Schedule(ABC):
     """Whether drafting and verifying run at the same time, on devices of their own."""
     bonus: ClassVar[bool] = True
     """Whether the last row of a target pass gives a token of its own (chain rounds)."""
+    asks_confidence: ClassVar[bool] = False
+    """Whether it asks for `Confidence`: a run on real models then has its drafter compute it."""
     min_k: ClassVar[int] = 0
     """Smallest draft length with a meaning."""
     supports_chunked: ClassVar[bool] = True
@@ -74,6 +76,11 @@ class Schedule(ABC):
     def rows(self) -> int:
         """Most tokens that one request feeds to one target pass while it decodes."""
         return self.k + 1
+
+    @property
+    def reach(self) -> int:
+        """Most drafted tokens that one request holds KV for, tentative and being drafted."""
+        return 2 * self.k
 
     @property
     def n_targets(self) -> int:
