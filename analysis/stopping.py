@@ -92,6 +92,35 @@ def threshold_round(
     return tokens, drafts
 
 
+def power_round(alpha: float, threshold: float) -> tuple[float, float]:
+    """Return (mean tokens, mean drafts) of a threshold round where a = U^(1/n), U uniform.
+
+    In closed form: a is Beta(n, 1) with n = alpha / (1 - alpha), so that its mean is alpha, and
+    -ln a is exponential with rate n. The survival of j drafts then passes a threshold s after a
+    Poisson number of drafts of mean n ln(1/s), and the expected tokens are
+    1 + alpha [1 + n (1 - s)] (own derivation; k has no bound).
+
+    Parameters
+    ----------
+    alpha
+        Mean acceptance, strictly between 0 and 1.
+    threshold
+        s, in (0, 1]: drafting goes on while the survival probability is at least this.
+
+    Examples
+    --------
+    >>> tokens, drafts = power_round(0.8, 0.3)
+    >>> round(tokens, 12), round(drafts, 6)
+    (4.04, 5.815891)
+    """
+    a = float(between("alpha", alpha, 0.0, 1.0, open_low=True))
+    s = float(between("threshold", threshold, 0.0, 1.0, open_low=True))
+    if a >= 1.0:
+        raise InputError(f"alpha is {alpha}", expected="below 1")
+    n = a / (1.0 - a)
+    return 1.0 + a * (1.0 + n * (1.0 - s)), 1.0 + n * float(np.log(1.0 / s))
+
+
 def best_threshold(
     values: ArrayLike, probabilities: ArrayLike, draft_cost_ratio: float, max_k: int = 256
 ) -> StoppingRule:

@@ -19,6 +19,16 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
 )  # fmt: skip
 COLOURS = {"ar": BLACK, "sd": ORANGE, "minedraft": BLUE, "pearl": GREEN}
 """A schedule has one colour in every figure."""
+LABELS = {
+    "ar": "AR", "sd": "SD", "minedraft": "MineDraft", "pearl": "PEARL", "card": "CARD",
+    "dsi": "DSI", "dspark": "DSpark", "diversed": "DIVERSED", "distillspec": "DistillSpec",
+    "ngram": "n-gram", "medusa-like": "Medusa-like", "diffuspec": "DiffuSpec", "eagle": "EAGLE",
+    "smartspec": "SmartSpec", "specdec++": "SpecDec++", "pacer": "PACER", "tetris": "TETRIS",
+    "minedraft+tetris": "MineDraft+TETRIS", "pearl-adaptive": "PEARL adaptive",
+    "pearl-rc": "PEARL-RC", "reflective": "Reflective", "tabed": "TABED", "peft-bd": "PEFT-BD",
+    "specdiff2": "SpecDiff-2", "poe-bridge": "PoE-Bridge",
+}  # fmt: skip
+"""What schedules and methods are called in pictures; the rest by their names."""
 
 
 def new_figure(n_columns: int = 1, height_in: float = 2.6, n_panels: int = 1) -> Figure:
@@ -34,8 +44,8 @@ def new_figure(n_columns: int = 1, height_in: float = 2.6, n_panels: int = 1) ->
 
 def run(
     name: str, compute: Callable[[bool], pd.DataFrame], draw: Callable[[pd.DataFrame], Figure]
-) -> None:
-    """Compute (or read what was computed), draw, save.
+) -> pd.DataFrame:
+    """Compute (or read what was computed), draw, save; return what was drawn.
 
     ``--redraw`` takes the stored CSV; ``--quick`` computes a coarse version and stores nothing.
     """
@@ -55,3 +65,4 @@ def run(
     picture.parent.mkdir(exist_ok=True)
     draw(frame).savefig(picture)
     print(f"written: {picture}")
+    return frame

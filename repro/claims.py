@@ -25,9 +25,9 @@ class Claim:
     """A published claim and what became of it.
 
     `deviation` is relative (ours / theirs - 1), or ours - theirs where `absolute`. `solved` names
-    the input that was solved from this claim or from its neighbours in the same column; such a
-    claim can be consistent, never reproduced. `asked` marks what the command's exit status
-    depends on; the rest is reported.
+    the input that was solved from this claim or from its neighbours in the same column, `assumed`
+    the inputs that no source states; such a claim can be consistent, never reproduced. `asked`
+    marks what the command's exit status depends on; the rest is reported.
     """
 
     id: str
@@ -47,13 +47,16 @@ class Claim:
     absolute: bool = False
     solved: str = ""
     asked: bool = False
+    assumed: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise ValueError(f"{self.id}: verdict {self.verdict!r}, expected one of {VERDICTS}")
         if self.solved and self.verdict == "reproduced":
             raise ValueError(f"{self.id}: solved from {self.solved}, so at best consistent")
-        if self.verdict == "consistent" and not self.solved:
+        if self.assumed and self.verdict == "reproduced":
+            raise ValueError(f"{self.id}: assumed {self.assumed}, so at best consistent")
+        if self.verdict == "consistent" and not (self.solved or self.assumed):
             raise ValueError(f"{self.id}: consistent, but no input is named as solved")
         if self.verdict in ("partly", "not") and not self.reason:
             raise ValueError(f"{self.id}: verdict {self.verdict!r} without a reason")
@@ -92,19 +95,20 @@ def judged(
     solved: str = "",
     asked: bool = False,
     reason: str = "",
+    assumed: str = "",
 ) -> Claim:
     """Return the claim with its deviation and its verdict."""
     deviation = ours - theirs if absolute else ours / theirs - 1.0
     verdict: Verdict
     if abs(deviation) <= tolerance:
-        verdict = "consistent" if solved else "reproduced"
+        verdict = "consistent" if solved or assumed else "reproduced"
     else:
         verdict = "partly" if abs(deviation) <= PARTLY * tolerance else "not"
         reason = reason or "outside the tolerance; no reason known"
     full = f"{method}-{name}"
     return Claim(
         full, method, text, source, evidence, theirs, ours, interval, deviation, tolerance,
-        verdict, reason, command_for(full), unit, absolute, solved, asked,
+        verdict, reason, command_for(full), unit, absolute, solved, asked, assumed,
     )  # fmt: skip
 
 

@@ -8,19 +8,40 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from psdsim.cli.tables import aligned
-from repro import nano_pearl, pearl
+from repro import card, dspark, minedraft, nano_pearl, pearl, seeds
 from repro.claims import EVIDENCE, VERDICTS, Claim
 
 METHODS: dict[str, Callable[[bool], list[Claim]]] = {
     pearl.METHOD: pearl.claims,
     nano_pearl.METHOD: nano_pearl.claims,
+    minedraft.METHOD: minedraft.claims,
+    dspark.METHOD: dspark.claims,
+    card.METHOD: card.claims,
+    **seeds.SYSTEMS,
 }
 """What computes the claims of each method; their ids start with its name."""
 
-TITLES = {"pearl": "PEARL (arXiv 2408.11850)", "nano-pearl": "nano-PEARL (public code)"}
+TITLES = {
+    "pearl": "PEARL (arXiv 2408.11850)",
+    "nano-pearl": "nano-PEARL (public code)",
+    "minedraft": "MineDraft (arXiv 2603.18016)",
+    "dspark": "DSpark (arXiv 2607.05147)",
+    "card": "CARD (arXiv 2508.04462)",
+    "dsi": "DSI (arXiv 2405.14105)",
+    "peft-bd": "PEFT-BD (arXiv 2607.12422)",
+    "diffuspec": "DiffuSpec (arXiv 2510.02358)",
+    "specdiff-2": "SpecDiff-2 (arXiv 2511.00606)",
+    "poe-bridge": "PoE-Bridge (arXiv 2606.08048)",
+    "diversed": "DIVERSED (arXiv 2604.07622)",
+    "tabed": "TABED (arXiv 2601.20357)",
+    "distillspec": "DistillSpec (arXiv 2310.08461)",
+    "pacer": "PACER (arXiv 2602.01274)",
+    "reflective": "Reflective Verification (arXiv 2505.18629)",
+}
 MEANING = {
     "reproduced": "within the stated tolerance of the published figure",
-    "consistent": "within it, but an input was solved from this claim or its neighbours",
+    "consistent": "within it, but an input was solved from this claim or its neighbours, or no "
+    "source states it (assumed)",
     "partly": "within twice the tolerance",
     "not": "outside, or not computable; the note says why",
 }
@@ -69,7 +90,9 @@ def _tolerance(claim: Claim) -> str:
 
 
 def _verdict(claim: Claim) -> str:
-    return f"{claim.verdict} (solved: {claim.solved})" if claim.solved else claim.verdict
+    inputs = [f"{how}: {what}" for how, what in (("solved", claim.solved),
+                                                ("assumed", claim.assumed)) if what]  # fmt: skip
+    return f"{claim.verdict} ({'; '.join(inputs)})" if inputs else claim.verdict
 
 
 def table(claims: Sequence[Claim]) -> str:

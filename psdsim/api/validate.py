@@ -13,6 +13,7 @@ from psdsim.api.gates import (
     Row,
     ablation_cells,
     acceptance_cells,
+    adaptive_cells,
     default_grid,
     finite_cells,
     jitter_cells,
@@ -28,6 +29,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Any]]] = {
     "ablations": ablation_cells,
     "jitter": jitter_cells,
     "finite": finite_cells,
+    "adaptive": adaptive_cells,
     "makespan": lambda: [*makespan_cells(), *pair_cells()],
 }
 """Families of checks by name."""

@@ -8,7 +8,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from psdsim.errors import InputError, did_you_mean
-from psdsim.methods import blocks, ensemble, relaxed, trees
+from psdsim.methods import (
+    blocks,
+    dspark,
+    ensemble,
+    lengths,
+    parallel,
+    pearl,
+    relaxed,
+    selectors,
+    trees,
+)
 from psdsim.methods.base import Knob, Method, Parts, Stacked
 from psdsim.methods.plain import PLAIN_METHODS
 
@@ -16,6 +26,11 @@ METHODS: dict[str, type[Method]] = {
     cls.name: cls
     for family in (
         PLAIN_METHODS,
+        pearl.FAMILY,
+        parallel.FAMILY,
+        selectors.FAMILY,
+        lengths.FAMILY,
+        dspark.FAMILY,
         trees.FAMILY,
         blocks.FAMILY,
         relaxed.FAMILY,

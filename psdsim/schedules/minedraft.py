@@ -26,9 +26,9 @@ class MineDraft(Schedule):
     """Two sub-batches swap roles every step: one is verified while the other is drafted for.
 
     Source: MineDraft (arXiv 2603.18016) and its public plug-in. One draft-only step starts
-    it. Until the first decode a balance counter fills the smaller half; later arrivals join
-    the half about to be drafted, and a request that leaves frees its place, so the halves
-    can stay unequal. The cap counts both halves together. While one half is empty the steps
+    it. Until then a balance counter fills the smaller half; later arrivals join the half
+    about to be drafted, and a request that leaves frees its place, so the halves can stay
+    unequal. The cap counts both halves together. While one half is empty the steps
     are serial SD; the roles go on swapping, so an arrival can land in the empty half. A
     prefill step stalls both halves and does not swap them.
     """
@@ -50,7 +50,9 @@ class MineDraft(Schedule):
         while True:
             admitted: Admitted = yield Admit(self.capacity)
             if admitted.new.size:
-                yield from self._take_in(halves, admitted.new, None if not decoded else to_draft)
+                # Nobody joins a half whose drafts are made: it would be verified undrafted.
+                balanced = not decoded and ready is None
+                yield from self._take_in(halves, admitted.new, None if balanced else to_draft)
                 continue
             if not halves[0].size and not halves[1].size:
                 ready = None
@@ -70,6 +72,7 @@ class MineDraft(Schedule):
                     draft = yield Start(Draft(halves[to_draft], self.k, group=to_draft))
                     self._forget(halves, draft)
                     yield WaitAll((draft,))
+                    yield from self._drafted(to_draft, draft)
                     ready = to_draft
                 to_draft = 1 - to_draft
                 continue
@@ -95,12 +98,13 @@ class MineDraft(Schedule):
     def _parallel_step(self, halves: list[Ids], ready: int, to_draft: int) -> Program:
         """Verify one half while drafting for the other."""
         handles: list[Handle] = []
+        draft: Handle | None = None
         if halves[to_draft].size:
             draft = yield Start(Draft(halves[to_draft], self.k, group=to_draft))
             self._forget(halves, draft)
             handles.append(draft)
         if halves[ready].size:  # drafting for the other half may have preempted all of it
-            score = yield Start(Score(halves[ready], self.k, group=ready))
+            score = yield Start(self._score(halves[ready], ready))
             handles.append(score)
             yield WaitAll(tuple(handles))
             verdict: Verdict = yield Judge(score)
@@ -108,16 +112,27 @@ class MineDraft(Schedule):
                 halves[ready] = halves[ready][~verdict.stopped]
         else:
             yield WaitAll(tuple(handles))
+        if draft is not None:
+            yield from self._drafted(to_draft, draft)
 
     def _serial_step(self, halves: list[Ids], half: int) -> Program:
         """One round of serial SD for the only half that has requests."""
         draft = yield Start(Draft(halves[half], self.k, group=half))
         self._forget(halves, draft)
         yield WaitAll((draft,))
-        score = yield Score(halves[half], self.k, group=half)
+        yield from self._drafted(half, draft)
+        score = yield self._score(halves[half], half)
         verdict: Verdict = yield Judge(score)
         if verdict.stopped is not None:
             halves[half] = halves[half][~verdict.stopped]
+
+    def _drafted(self, half: int, draft: Handle) -> Program:
+        """Look at the drafts of a half, for subclasses that choose what is verified."""
+        yield from ()
+
+    def _score(self, ids: Ids, half: int) -> Score:
+        """Return the pass that verifies a half."""
+        return Score(ids, self.k, group=half)
 
     @staticmethod
     def _forget(halves: list[Ids], handle: Handle) -> None:

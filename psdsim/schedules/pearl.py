@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from psdsim.commands import (
@@ -13,11 +15,13 @@ from psdsim.commands import (
     Ids,
     Judge,
     Keep,
+    Look,
     Mask,
     Prefill,
     Score,
     Start,
     Verdict,
+    View,
     WaitAll,
     WaitArrival,
 )
@@ -45,6 +49,8 @@ class Pearl(Schedule):
     bonus = False
     min_k = 1
     supports_chunked = False
+    looks: ClassVar[bool] = False
+    """Whether it asks for estimates of step times to choose how much to draft (`_length`)."""
 
     def run(self) -> Program:
         """Yield the commands of the pre-verify / post-verify loop."""
@@ -64,6 +70,8 @@ class Pearl(Schedule):
                     return
                 yield WaitArrival()
                 continue
+            if self.looks:
+                k = self._length(ids.size, (yield Look()))
             draft = yield Start(Draft(ids, k, after=tentative))
             if draft.preempted.size:
                 left = drop(ids, draft.preempted)
@@ -84,6 +92,10 @@ class Pearl(Schedule):
             if verdict.stopped is not None:
                 tentative = tentative[~verdict.stopped]
                 ids = ids[~verdict.stopped]
+
+    def _length(self, n_seqs: int, view: View) -> int:
+        """Return what to draft for each of so many requests, 1 to `k` tokens."""
+        return self.k
 
     def _lives_on(self, hit: Mask, tentative: Counts) -> Mask:
         """Return whose new block is kept, given who passed all tests and what was tentative."""

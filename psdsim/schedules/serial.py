@@ -40,7 +40,7 @@ class SpeculativeDecoding(Schedule):
         k = self.k
         ids = NO_IDS
         while True:
-            tokens = ids.size * (k + 1) if self.chunked else None
+            tokens = ids.size * self.rows if self.chunked else None
             admitted: Admitted = yield Admit(self.capacity, tokens)
             if admitted.new.size and not self.chunked:
                 first: Verdict = yield Prefill(admitted.new)

@@ -4,7 +4,7 @@ Nothing here knows a clock, a device or an engine: the simulator and a run on re
 forced acceptance read the very same tape, so that they take the same steps.
 """
 
-from psdsim.verdict.judge import Judge, Judged, make_judge, n_tested
+from psdsim.verdict.judge import Judge, Judged, block_length, make_judge, n_tested
 from psdsim.verdict.proposals import PLAIN, Classifier, Proposals
 from psdsim.verdict.signals import Signals
 from psdsim.verdict.tape import Tape
@@ -17,6 +17,7 @@ __all__ = [
     "Proposals",
     "Signals",
     "Tape",
+    "block_length",
     "make_judge",
     "n_tested",
 ]

@@ -6,7 +6,7 @@ stop clips anything; who never drafts is not judged.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,13 @@ class Judge(Protocol):
 def n_tested(score: Score) -> int | Counts:
     """Return the drafts that a pass tests: a peeked one is one more."""
     return score.n + 1 if score.peek is not None else score.n
+
+
+def block_length(score: Score) -> int:
+    """Return the length of the block that the tested drafts belong to, a judge's k."""
+    whole: Any = score.of if score.of is not None else score.peek
+    n = score.n if whole is None else whole.command.n
+    return n if isinstance(n, int) else int(n.max())
 
 
 class _OnTape:

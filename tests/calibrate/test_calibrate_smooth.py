@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from psdsim.acceptance import MarkovAcceptance
 from psdsim.calibrate.chain import _count
 from psdsim.calibrate.factors import Factors

@@ -51,6 +51,16 @@ def test_what_was_solved_is_never_reproduced() -> None:
     assert one(solved="this row", ours=2.2).verdict == "partly"
 
 
+def test_what_is_assumed_is_never_reproduced() -> None:
+    assumed = one(assumed="the GPU")
+    assert assumed.verdict == "consistent"
+    assert assumed.holds
+    with pytest.raises(ValueError, match="assumed the GPU, so at best consistent"):
+        replace(assumed, verdict="reproduced")
+    page = report.markdown([replace(assumed, solved="alpha")])
+    assert "consistent (solved: alpha; assumed: the GPU)" in page
+
+
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="without a reason"):
         replace(one(), verdict="not", reason="")

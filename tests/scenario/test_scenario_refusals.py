@@ -78,7 +78,10 @@ def test_unknown_key_at_every_depth(overrides, key, meant):
 KINDS = [
     ({"acceptance": {"kind": "markow"}}, "acceptance: kind is 'markow'; did you mean 'markov'?"),
     ({"acceptance": {"kind": "IID", "alpha": 0.5}}, "did you mean 'iid'?"),
-    ({"acceptance": {"kind": 5}}, "acceptance: kind is 5; expected one of beta, ensemble, histogram"),
+    (
+        {"acceptance": {"kind": 5}},
+        "acceptance: kind is 5; expected one of beta, ensemble, histogram",
+    ),
     ({"acceptance": {"kind": None}}, "acceptance: kind is null; expected one of beta"),
     ({"acceptance": {"kind": [1]}}, "acceptance: kind is [1]; expected one of beta"),
     ({"acceptance": {"alpha": 0.5}}, "acceptance: 'acceptance' does not say its kind; expected"),

@@ -2,6 +2,7 @@
 
 from psdsim.api.gates.ablations import AblationCell, ablation_cells
 from psdsim.api.gates.acceptance import AcceptanceCell, acceptance_cells
+from psdsim.api.gates.adaptive import AdaptiveCell, adaptive_cells
 from psdsim.api.gates.finite import FiniteCell, finite_cells
 from psdsim.api.gates.jitter import JitterCell, jitter_cells
 from psdsim.api.gates.makespan import BarrierCell, MakespanCell, makespan_cells
@@ -14,6 +15,7 @@ __all__ = [
     "P_LIMIT",
     "AblationCell",
     "AcceptanceCell",
+    "AdaptiveCell",
     "BarrierCell",
     "FiniteCell",
     "GridCell",
@@ -24,6 +26,7 @@ __all__ = [
     "Row",
     "ablation_cells",
     "acceptance_cells",
+    "adaptive_cells",
     "default_grid",
     "finite_cells",
     "jitter_cells",
