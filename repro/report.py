@@ -12,9 +12,9 @@ from repro import card, dspark, minedraft, nano_pearl, pearl, seeds
 from repro.claims import EVIDENCE, VERDICTS, Claim
 
 METHODS: dict[str, Callable[[bool], list[Claim]]] = {
+    minedraft.METHOD: minedraft.claims,
     pearl.METHOD: pearl.claims,
     nano_pearl.METHOD: nano_pearl.claims,
-    minedraft.METHOD: minedraft.claims,
     dspark.METHOD: dspark.claims,
     card.METHOD: card.claims,
     **seeds.SYSTEMS,
@@ -127,7 +127,14 @@ def markdown(claims: Sequence[Claim]) -> str:
         "Evidence: " + "; ".join(f"[{k}] {v}" for k, v in EVIDENCE.items()) + ".",
         "",
         f"In all {len(claims)}: {counts(claims)}.",
+        "",
+        "| | " + " | ".join(VERDICTS) + " |",
+        "|---" * (len(VERDICTS) + 1) + "|",
     ]
+    for method in dict.fromkeys(c.method for c in claims):
+        part = [c for c in claims if c.method == method]
+        cells = [str(sum(c.verdict == verdict for c in part)) for verdict in VERDICTS]
+        lines.append(f"| {TITLES.get(method, method)} | " + " | ".join(cells) + " |")
     for method in dict.fromkeys(c.method for c in claims):
         part = [c for c in claims if c.method == method]
         lines += [

@@ -30,6 +30,7 @@ from realrun.cli.options import (
 )
 from realrun.cli.report import tell_lossless, tell_run
 from realrun.executor import Job, RunResult
+from realrun.executor.limits import check_budget
 from realrun.jobs import make_prompts, warm_up
 from realrun.lossless import compare
 from realrun.models.load import tokenizer_of
@@ -157,6 +158,7 @@ def run_command(
     if stop_at_eos and eos_id is None:
         raise InputError(f"{target} has no end-of-text token", where="--stop-at-eos")
     job = Job(texts, lengths, arrivals(len(texts), request_rate, seed), eos_id)
+    check_budget(made, job)
     plain = replace(options, schedule="ar", k=0) if check else None
     with open_pair(*options.specs(made.capacity, options.max_length(job))) as pair:
         _complete(run_once(options, warm_up(job, made.capacity), pair))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,27 @@ from numpy.typing import NDArray
 from realrun.workers.messages import Done, DraftWork, Ints, TargetWork
 
 Probabilities = NDArray[np.float32] | None
+
+
+@dataclass(slots=True)
+class Drafted:
+    """What a drafter proposes.
+
+    Parameters
+    ----------
+    tokens
+        Shape (n, max(counts)).
+    laws
+        The distributions they were drawn from, shape (n, max(counts), vocab); None: proposed for
+        certain.
+    confidences
+        How probable it found each of them, shape (n, max(counts)), 0 beyond a request's count;
+        None: not asked for, or it has none.
+    """
+
+    tokens: Ints
+    laws: Probabilities = None
+    confidences: Probabilities = None
 
 
 class Drafter(ABC):
@@ -38,8 +60,8 @@ class Drafter(ABC):
             self.known[slot] = keep + length
             at += length
         self.changed(work.slots, work.keep)
-        tokens, probabilities = self.draft(work.requests, work.slots, work.counts)
-        return Done(start, self.clock(), tokens, probabilities)
+        found = self.draft(work.requests, work.slots, work.counts, confidences=work.confidences)
+        return Done(start, self.clock(), found.tokens, found.laws, found.confidences)
 
     @abstractmethod
     def clock(self) -> float:
@@ -50,8 +72,10 @@ class Drafter(ABC):
         """Hear that only the first `keep` tokens of these texts are as they were."""
 
     @abstractmethod
-    def draft(self, requests: Ints, slots: Ints, counts: Ints) -> tuple[Ints, Probabilities]:
-        """Return drafted tokens, shape (n, max(counts)), and the distributions behind them.
+    def draft(
+        self, requests: Ints, slots: Ints, counts: Ints, *, confidences: bool = False
+    ) -> Drafted:
+        """Draft `counts` tokens for each; counts of 0 only read the texts (prefill).
 
-        The texts grow by what was drafted. Counts of 0 only read the texts (prefill).
+        The texts grow by what was drafted.
         """

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import torch
 
-from realrun.drafters.base import Drafter, Probabilities
+from realrun.drafters.base import Drafted, Drafter, Probabilities
 from realrun.models.cache import Rows, by_slot
 from realrun.models.forward import Forward
 from realrun.sampling import Uniforms, draw
@@ -60,16 +60,18 @@ class ModelDrafter(Drafter):
             np.minimum(self._cached[slots], keep), self.known[slots] - 1
         )
 
-    def draft(self, requests: Ints, slots: Ints, counts: Ints) -> tuple[Ints, Probabilities]:
-        """Return drafted tokens, shape (n, max(counts)), and, if sampled, their distributions."""
+    def draft(
+        self, requests: Ints, slots: Ints, counts: Ints, *, confidences: bool = False
+    ) -> Drafted:
+        """Return drafted tokens and, if sampled, their distributions."""
         sorting = by_slot(slots)
         if sorting is None:
-            return self._in_order(requests, slots, counts)
+            return self._in_order(requests, slots, counts, confidences)
         order, back = sorting
-        tokens, laws = self._in_order(requests[order], slots[order], counts[order])
-        return tokens[back], None if laws is None else laws[back]
+        found = self._in_order(requests[order], slots[order], counts[order], confidences)
+        return Drafted(found.tokens[back], _rows(found.laws, back), _rows(found.confidences, back))
 
-    def _in_order(self, requests: Ints, slots: Ints, counts: Ints) -> tuple[Ints, Probabilities]:
+    def _in_order(self, requests: Ints, slots: Ints, counts: Ints, confidences: bool) -> Drafted:
         starts, known = self._cached[slots], self.known[slots]
         rows = Rows(slots, starts, known - starts)
         fed = np.concatenate(
@@ -79,13 +81,14 @@ class ModelDrafter(Drafter):
         logits = self._forward(rows, fed, last_only=True)[:, : self._vocab_size]
         self._cached[slots] = known
         if not width:
-            return np.empty((slots.size, 0), dtype=np.int64), None
+            return Drafted(np.empty((slots.size, 0), dtype=np.int64))
         laws = None
         if self._temperature > 0:
             laws = np.zeros((slots.size, width, logits.shape[-1]), dtype=np.float32)
         out = np.zeros((slots.size, width), dtype=np.int64)
         active, picked = np.arange(slots.size), torch.empty(0)
         steps: list[tuple[Ints, torch.Tensor]] = []
+        chances: list[torch.Tensor] = []
         for j in range(width):
             drafting = counts[active] > j
             if not drafting.all():
@@ -99,6 +102,8 @@ class ModelDrafter(Drafter):
                 self._cached[at] = known[active] + j
             if laws is None:
                 picked = logits.argmax(dim=-1)  # stays on the device: no wait between tokens
+                if confidences:
+                    chances.append(probability(logits, picked))
             else:
                 law = torch.softmax(logits.float() / self._temperature, dim=-1).cpu().numpy()
                 laws[active, j] = law
@@ -115,4 +120,29 @@ class ModelDrafter(Drafter):
         for i, (slot, count) in enumerate(zip(slots.tolist(), counts.tolist(), strict=True)):
             self.texts[slot, known[i] : known[i] + count] = out[i, :count]
         self.known[slots] = known + counts
-        return out, laws
+        if not confidences:
+            return Drafted(out, laws)
+        sure = np.zeros((slots.size, width), dtype=np.float32)
+        for j, (who, _) in enumerate(steps):
+            drawn = chances[j].cpu().numpy() if laws is None else laws[who, j, out[who, j]]
+            sure[who, j] = drawn
+        return Drafted(out, laws, sure)
+
+
+def probability(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of each row at one token.
+
+    Parameters
+    ----------
+    logits
+        Shape (n, vocab).
+    tokens
+        Shape (n,).
+    """
+    rows = logits.float()
+    chosen = rows.gather(-1, tokens[:, None])[:, 0]
+    return torch.exp(chosen - rows.logsumexp(dim=-1))
+
+
+def _rows(values: Probabilities, order: Ints) -> Probabilities:
+    return None if values is None else values[order]

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from realrun.drafters.base import Drafter, Probabilities
+from realrun.drafters.base import Drafted, Drafter
 from realrun.workers.messages import Ints
 
 
@@ -16,7 +16,7 @@ class NgramDrafter(Drafter):
     Source: prompt lookup decoding (Saxena 2023), vLLM's ``ngram`` drafter. Where nothing
     matches, or the copy ends at the text's end, the last token is repeated: such drafts are
     counted like any other and mostly rejected. It proposes for certain, so under sampling its
-    draft distribution is a point mass.
+    draft distribution is a point mass, and it has no confidence to tell.
 
     Parameters
     ----------
@@ -40,8 +40,10 @@ class NgramDrafter(Drafter):
     def changed(self, slots: Ints, keep: Ints) -> None:
         """Nothing is remembered but the texts."""
 
-    def draft(self, requests: Ints, slots: Ints, counts: Ints) -> tuple[Ints, Probabilities]:
-        """Return what followed, shape (n, max(counts)), and no distribution."""
+    def draft(
+        self, requests: Ints, slots: Ints, counts: Ints, *, confidences: bool = False
+    ) -> Drafted:
+        """Return what followed: no distribution, no confidences."""
         out = np.zeros((slots.size, int(counts.max(initial=0))), dtype=np.int64)
         for i, (slot, count) in enumerate(zip(slots.tolist(), counts.tolist(), strict=True)):
             if count:
@@ -49,7 +51,7 @@ class NgramDrafter(Drafter):
                 out[i, :count] = self._continuation(self.texts[slot, :known], count)
                 self.texts[slot, known : known + count] = out[i, :count]
                 self.known[slot] = known + count
-        return out, None
+        return Drafted(out)
 
     def _continuation(self, text: Ints, count: int) -> Ints:
         proposal = np.full(count, text[-1])

@@ -13,10 +13,12 @@ from psdsim.commands import (
     Admit,
     Admitted,
     Cancel,
+    Confidence,
     Draft,
     Ids,
     Judge,
     Keep,
+    Look,
     Prefill,
     Score,
     Start,
@@ -29,7 +31,8 @@ from psdsim.errors import InputError
 from psdsim.schedules import Schedule
 from realrun.executor.book import Book
 from realrun.executor.devices import Devices, Pass
-from realrun.executor.limits import check
+from realrun.executor.estimates import Estimates
+from realrun.executor.limits import check, check_budget
 from realrun.executor.passes import Passes
 from realrun.executor.roster import Roster
 from realrun.executor.rules import Rule
@@ -37,7 +40,7 @@ from realrun.executor.setup import Job, RunResult
 from realrun.executor.verdicts import Verdicts
 from realrun.workers import Worker, WorkerError
 
-_LIMITED = frozenset({Start, Draft, Score, Judge})
+_LIMITED = frozenset({Admit, Start, Draft, Score, Judge})
 
 
 class Executor:
@@ -72,6 +75,7 @@ class Executor:
             )
         if drafts and draft is None:
             raise InputError(f"schedule '{schedule.name}' drafts", expected="a drafter")
+        check_budget(schedule, job)
         self._schedule = schedule
         self._digest = job.digest
         gc.collect()  # before the clock starts: `run` keeps the collector off
@@ -79,8 +83,9 @@ class Executor:
         self._roster = Roster(job, schedule.capacity, zero)
         self._book = Book(zero)
         self._devices = Devices(target, draft if drafts else None, self._finished)
-        self._passes = Passes(self._roster, self._devices)
-        self._verdicts = Verdicts(self._roster, self._book, rule, schedule.k)
+        self._estimates = Estimates()
+        self._passes = Passes(self._roster, self._devices, schedule.asks_confidence)
+        self._verdicts = Verdicts(self._roster, self._book, rule)
         self._zero = zero
 
     def run(self) -> RunResult:
@@ -122,10 +127,10 @@ class Executor:
 
     def _answer(self, command: Any) -> Any:
         kind = type(command)
-        if kind is Admit:
-            return self._admit(command)
         if kind in _LIMITED:
             check(self._schedule.name, command.command if kind is Start else command)
+        if kind is Admit:
+            return self._admit(command)
         if kind is Start:
             return self._passes.start(command.command)
         if kind is WaitAll:
@@ -141,6 +146,10 @@ class Executor:
             return self._prefill(command.ids, command.group)
         if kind is Keep:
             return self._verdicts.keep(command)
+        if kind is Confidence:
+            return self._verdicts.confidence(command.draft, self._schedule.name)
+        if kind is Look:
+            return self._estimates
         if kind is WaitArrival:
             self._roster.wait_for_arrival()
             return None
@@ -158,10 +167,6 @@ class Executor:
         now = self._now()
         roster = self._roster
         self._book.turn(now, len(roster.running), roster.n_waiting(now))
-        if command.n_decode_tokens is not None:
-            raise InputError(
-                f"schedule '{self._schedule.name}' admits prompts in chunks, which realrun lacks"
-            )
         new = (
             roster.admit(command.capacity, now)
             if len(roster.running) < command.capacity
@@ -177,22 +182,30 @@ class Executor:
 
     def _finished(self, work: Pass) -> None:
         """Hear of a finished pass, in the order in which they end."""
-        command = work.command
+        command, result = work.command, work.result
+        assert result is not None
+        n_seqs, seconds = int(work.ids.size), result.end - result.start
         if isinstance(command, Draft):
             self._passes.take_in(work)
             n_tokens = int(work.info.sum())
+            self._estimates.draft_phase(n_seqs, int(work.info.max(initial=0)), seconds)
             self._book.draft_group = command.group
-            self._book.n_draft_seqs += int(work.ids.size)
+            self._book.n_draft_seqs += n_seqs
             self._book.n_drafted += n_tokens
             self._book.ran(work, "draft", command.group, n_tokens)
         elif isinstance(command, Score):
             n_tokens = int(np.sum(work.info.lengths))
+            self._estimates.target_pass(n_seqs, n_tokens, seconds)
             self._book.verify_group = command.group
-            self._book.n_verify_seqs += int(work.ids.size)
+            self._book.n_verify_seqs += n_seqs
             self._book.n_kv += work.info.n_kv
             self._book.ran(work, "verify", command.group, n_tokens)
         else:
             group, n_tokens = work.info
+            if work.device is self._devices.target:
+                self._estimates.target_pass(n_seqs, n_tokens, seconds)
+            else:
+                self._estimates.draft_prefill(n_seqs, seconds)
             self._book.ran(work, "prefill", group, n_tokens)
 
     def _result(self, failure: str | None) -> RunResult:
@@ -209,6 +222,7 @@ class Executor:
             tested=[[] if t is None else t.tested for t in texts],
             accepted=[[] if t is None else t.accepted for t in texts],
             discarded=[0 if t is None else t.n_discarded for t in texts],
+            dropped=[0 if t is None else t.n_dropped for t in texts],
             spans=book.spans,
             wait_any=book.wait_any,
             total_s=float(ended.max()) if failure is None and ended.size else self._now(),

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
 
-from psdsim.commands import NO_IDS, Draft, Ids, Score
+import numpy as np
+
+from psdsim.commands import NO_IDS, Counts, Draft, Ids, Score
+from realrun.executor.texts import Block
 from realrun.workers import Done, Failed, Work, Worker, WorkerError
 
 Make = Callable[[], Work]
@@ -40,6 +43,14 @@ class Pass:
         self.result: Done | None = None
         self.info: Any = None
         """What the executor needs to make sense of the result."""
+        self.blocks: dict[int, Block] = {}
+        """Of a finished drafting phase: what it drafted for each request."""
+
+    @property
+    def lengths(self) -> Counts:
+        """Drafted tokens of each request, shape (n,)."""
+        n = 0 if self.command is None else self.command.n
+        return np.broadcast_to(np.asarray(n, dtype=np.int64), self.ids.shape)
 
 
 class Device:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from psdsim.commands import Draft, Ids, Score
 from psdsim.errors import InputError
 from realrun.executor.devices import Devices, Pass
 from realrun.executor.roster import Roster
-from realrun.executor.texts import Block, Text, flat
+from realrun.executor.texts import EMPTY, Block, Text, flat
 from realrun.workers import DraftWork, TargetWork
 from realrun.workers.messages import Ints
 
@@ -48,11 +49,14 @@ class Passes:
         The texts.
     devices
         Where passes run.
+    confidences
+        Whether the schedule asks for the drafter's confidences.
     """
 
-    def __init__(self, roster: Roster, devices: Devices) -> None:
+    def __init__(self, roster: Roster, devices: Devices, confidences: bool = False) -> None:
         self._roster = roster
         self._devices = devices
+        self._confidences = confidences
 
     def _texts(self, ids: Ids) -> list[Text]:
         running = self._roster.running
@@ -108,7 +112,7 @@ class Passes:
             text.n_drafted += int(counts[i])
         tokens, lengths = flat(missing)
         requests = np.asarray(command.ids, dtype=np.int64)
-        return DraftWork(requests, _slots(texts), keep, tokens, lengths, counts)
+        return DraftWork(requests, _slots(texts), keep, tokens, lengths, counts, self._confidences)
 
     def take_in(self, work: Pass) -> None:
         """Put drafted tokens beside their texts."""
@@ -126,16 +130,20 @@ class Passes:
                 text.n_discarded += count
                 continue
             tokens = rows[i][:count]
-            text.pending = Block(tokens, None if laws is None else laws[i, :count])
+            block = Block(tokens, None if laws is None else laws[i, :count])
+            text.pending = work.blocks[request] = block
             text.believed.extend(tokens)
 
     def _score(self, work: Pass, command: Score, texts: list[Text]) -> TargetWork:
         wanted = per_request(command.n, len(texts)).tolist()
         drafts: list[Block] = []
         fed: list[list[int]] = []
+        of: Any = command.of
         for text, n in zip(texts, wanted, strict=True):
             block = text.tentative
-            if command.bonus and len(block.tokens) < n:
+            if of is not None:
+                block = of.blocks.get(text.request, EMPTY)
+            elif command.bonus and len(block.tokens) < n:
                 block = block.then(text.pending) if block.tokens else text.pending
             if len(block.tokens) < n:
                 raise InputError(

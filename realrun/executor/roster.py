@@ -9,7 +9,7 @@ import numpy as np
 
 from psdsim.commands import NO_IDS, Ids
 from realrun.executor.book import request_columns
-from realrun.executor.setup import Job
+from realrun.executor.setup import MAX_NUM_BATCHED_TOKENS, Job
 from realrun.executor.texts import Text
 
 
@@ -49,10 +49,14 @@ class Roster:
         return self._next == self._n
 
     def admit(self, capacity: int, now: float) -> Ids:
-        """Take in who has arrived while there is room."""
+        """Take in who has arrived while there is room, up to the token budget of one pass."""
         room = min(capacity, len(self.running) + len(self._free)) - len(self.running)
-        n = min(self.n_waiting(now), room)
-        if n <= 0:
+        most = min(self.n_waiting(now), room)
+        n, budget = 0, MAX_NUM_BATCHED_TOKENS
+        while n < most and self._job.prompts[self._next + n].size <= budget:
+            budget -= self._job.prompts[self._next + n].size
+            n += 1
+        if not n:
             return NO_IDS
         ids = np.arange(self._next, self._next + n, dtype=np.intp)
         self._next += n

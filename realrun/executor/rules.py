@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psdsim.acceptance import AcceptanceModel
-from psdsim.commands import Score
-from psdsim.verdict import Tape, make_judge
+from psdsim.commands import Chances, Counts, Ids, Score
+from psdsim.errors import InputError
+from psdsim.verdict import PLAIN, Proposals, Signals, Tape, block_length, make_judge
 from realrun.executor.texts import Block, Text
 from realrun.sampling import Uniforms, draw
 
@@ -44,7 +45,7 @@ Outcome = tuple[int, int | None]
 class Rule(Protocol):
     """Judges the requests of one pass."""
 
-    def judge(self, tested: list[Tested], score: Score, k: int) -> list[Outcome]:
+    def judge(self, tested: list[Tested], score: Score) -> list[Outcome]:
         """Return the outcome of each request.
 
         Parameters
@@ -53,8 +54,12 @@ class Rule(Protocol):
             The requests, in the order of `score.ids`.
         score
             The command.
-        k
-            Length of the block that the drafts belong to.
+        """
+
+    def chances(self, texts: list[Text], n: int, after: Counts) -> Chances | None:
+        """Return what is believed of n drafts of each text behind `after` tentative tokens.
+
+        None: the drafter is to be asked.
         """
 
     def begin(self, text: Text) -> None:
@@ -70,7 +75,7 @@ class Rule(Protocol):
 class GreedyRule:
     """A draft stands where the target would have chosen it (Stern et al. 2018)."""
 
-    def judge(self, tested: list[Tested], score: Score, k: int) -> list[Outcome]:
+    def judge(self, tested: list[Tested], score: Score) -> list[Outcome]:
         """Return the first mismatch of each request, and the target's own choice there."""
         outcomes: list[Outcome] = []
         for one in tested:
@@ -82,6 +87,10 @@ class GreedyRule:
                 n += 1
             outcomes.append((n, choices[n] if n < len(choices) else None))
         return outcomes
+
+    def chances(self, texts: list[Text], n: int, after: Counts) -> Chances | None:
+        """Leave it to the drafter."""
+        return None
 
     def begin(self, text: Text) -> None:
         """Nothing is kept by request."""
@@ -112,9 +121,25 @@ class SamplingRule:
         self._accept = Uniforms(seed, "accept", n_positions)
         self._target = Uniforms(seed, "target", n_positions)
 
-    def judge(self, tested: list[Tested], score: Score, k: int) -> list[Outcome]:
+    def judge(self, tested: list[Tested], score: Score) -> list[Outcome]:
         """Test the drafts of each request in turn."""
         return [self._one(one) for one in tested]
+
+    def chances(self, texts: list[Text], n: int, after: Counts) -> Chances | None:
+        """Refuse: who sees how probable a sampled draft is can change the law of the text.
+
+        The residual makes up for a rejected draft only if drafts are tested whatever they are;
+        a selector that tests the probable ones favours them.
+
+        Raises
+        ------
+        psdsim.errors.InputError
+            Always.
+        """
+        raise InputError(
+            "drafts that are tested by how probable they are change the law of sampled text",
+            expected="greedy decoding (temperature 0) with a schedule that asks for confidences",
+        )
 
     def _one(self, one: Tested) -> Outcome:
         assert one.laws is not None
@@ -163,7 +188,7 @@ class SamplingRule:
 
 @dataclass
 class _Judged:
-    ids: NDArray[np.intp]
+    ids: Ids
     cursor: NDArray[np.int64]
     n: int
 
@@ -171,7 +196,8 @@ class _Judged:
 class ForcedRule:
     """Verdicts from an acceptance model's tape instead of the real test, as the simulator's are.
 
-    The text means nothing, but times are real and step counts are those of the simulator.
+    So are confidences. The text means nothing, but times are real and step counts are those of
+    the simulator.
 
     Parameters
     ----------
@@ -185,6 +211,8 @@ class ForcedRule:
         The schedule's draft length.
     seed
         Of the tape.
+    proposals
+        What is known of the drafter beyond whether it is right.
     """
 
     def __init__(
@@ -194,24 +222,35 @@ class ForcedRule:
         capacity: int,
         k: int,
         seed: int,
+        proposals: Proposals = PLAIN,
     ) -> None:
-        self._tape = None
+        self._tape = self._signals = None
         if model.judged_by != "replay":
             self._tape = Tape(model, output_tokens, capacity, seed, 0)
+            self._signals = Signals(proposals, self._tape)
         self._judge = make_judge(model, k, self._tape, output_tokens.size)
         self._base: dict[int, int] = {}
 
-    def judge(self, tested: list[Tested], score: Score, k: int) -> list[Outcome]:
+    def judge(self, tested: list[Tested], score: Score) -> list[Outcome]:
         """Read the verdicts off the tape; the target's token is its most likely one."""
-        ids = np.array([one.text.request for one in tested], dtype=np.intp)
-        cursor = np.array(
-            [self._base[one.text.request] + one.text.n_emitted for one in tested], dtype=np.int64
-        )
-        accepted = self._judge.accepted(_Judged(ids, cursor, ids.size), score, k)
+        batch = self._batch([one.text for one in tested])
+        accepted = self._judge.accepted(batch, score, block_length(score))
         return [
             (n, one.choices[n] if n < len(one.choices) else None)
             for n, one in zip(accepted.tolist(), tested, strict=True)
         ]
+
+    def chances(self, texts: list[Text], n: int, after: Counts) -> Chances | None:
+        """Read the confidences off the tape, too."""
+        batch = self._batch(texts, after)
+        bits, rates = self._judge.bits(batch, n), self._judge.rates(n)
+        assert self._signals is not None  # of a replay the judge has refused
+        return self._signals.chances(batch.cursor[:, None] + np.arange(n), bits, rates)
+
+    def _batch(self, texts: list[Text], after: int | Counts = 0) -> _Judged:
+        ids = np.array([text.request for text in texts], dtype=np.intp)
+        places = [self._base[text.request] + text.n_emitted for text in texts]
+        return _Judged(ids, np.array(places, dtype=np.int64) + after, ids.size)
 
     def begin(self, text: Text) -> None:
         """Find the request's row on the tape."""

@@ -13,6 +13,8 @@ from psdsim.records import Span
 from psdsim.schedules import Schedule
 
 Tokens = NDArray[np.int64]
+MAX_NUM_BATCHED_TOKENS = 8192
+"""Most tokens in one target pass, as a scenario's `engine.max_num_batched_tokens` has it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class RunResult:
     tested, accepted
         Drafts tested and accepted in every round of each request.
     discarded
-        Drafted tokens of each request that no pass tested: dropped, or of a cancelled phase.
+        Drafted tokens of each request that came to nothing: not kept, or of a cancelled phase.
+    dropped
+        Drafted tokens of each request that a selector left out (`Score.of`).
     spans
         Timeline.
     wait_any
@@ -88,6 +92,7 @@ class RunResult:
     tested: list[list[int]]
     accepted: list[list[int]]
     discarded: list[int]
+    dropped: list[int]
     spans: list[Span]
     wait_any: list[list[str]] = field(default_factory=list)
     total_s: float = 0.0

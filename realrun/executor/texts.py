@@ -81,6 +81,7 @@ class Text:
     """Target passes after the prefill."""
     n_drafted: int = 0
     n_discarded: int = 0
+    n_dropped: int = 0
 
     @property
     def n_emitted(self) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from psdsim.commands import NO_IDS, Counts, Keep, Score, Verdict
+from psdsim.commands import NO_IDS, Chances, Counts, Draft, Keep, Score, Verdict
+from psdsim.errors import InputError
 from realrun.executor.book import Book
 from realrun.executor.devices import Pass
 from realrun.executor.passes import ScoreInfo, per_request
@@ -24,15 +25,12 @@ class Verdicts:
         Texts, records.
     rule
         Who is accepted.
-    k
-        The schedule's draft length.
     """
 
-    def __init__(self, roster: Roster, book: Book, rule: Rule, k: int) -> None:
+    def __init__(self, roster: Roster, book: Book, rule: Rule) -> None:
         self._roster = roster
         self._book = book
         self._rule = rule
-        self._k = k
         self.bonus = True
         """Whether the passes so far had a bonus row."""
 
@@ -57,10 +55,12 @@ class Verdicts:
                 )
             rows = None if laws is None else laws[end - n : end]
             tested.append(Tested(text, drafts, choices[end - n : end], rows))
-        if score.bonus and not np.any(score.n):
+        if score.of is not None:
+            self._drop(tested, score.of)
+        if score.bonus and type(score.n) is int and score.n == 0:
             return self._plain(tested, now)
         self.bonus = score.bonus
-        outcomes = self._rule.judge(tested, score, self._k)
+        outcomes = self._rule.judge(tested, score)
         accepted = np.array([n for n, _ in outcomes], dtype=np.int64)
         n_tested: int | Counts = score.n if score.bonus else score.n + 1
         book = self._book
@@ -79,6 +79,14 @@ class Verdicts:
             tail = [] if token is None or (full and not score.bonus) else [token]
             stopped[i] = self._emit(text, one.drafts.tokens[:n] + tail, now)
         return Verdict(accepted, n_tested, stopped if stopped.any() else None, NO_IDS)
+
+    @staticmethod
+    def _drop(tested: list[Tested], of: Any) -> None:
+        """Count what was drafted and left out of the pass that has tested the rest."""
+        for one in tested:
+            drafted = of.blocks.pop(one.text.request, EMPTY)
+            one.text.n_dropped += len(drafted.tokens) - len(one.drafts.tokens)
+            one.text.pending = EMPTY
 
     def _plain(self, tested: list[Tested], now: float) -> Verdict:
         """Emit one token each: nothing was drafted."""
@@ -117,6 +125,36 @@ class Verdicts:
             text.tentative = left if kept else EMPTY
             text.n_discarded += 0 if kept else len(left.tokens)
             text.pending = EMPTY
+
+    def confidence(self, handle: Any, schedule: str) -> Chances:
+        """Answer `Confidence`: the tape's under forced acceptance, else the drafter's own.
+
+        Places that were not drafted are 0, and so are those of a request that has left.
+
+        Raises
+        ------
+        psdsim.errors.InputError
+            If the draft is not finished, or the drafter has no confidences.
+        """
+        work: Pass = handle
+        command, result = work.command, work.result
+        if not isinstance(command, Draft) or result is None:
+            raise InputError(f"schedule '{schedule}' asks for confidences of no finished draft")
+        lengths = work.lengths
+        chances = np.zeros((work.ids.size, int(lengths.max(initial=0))))
+        running = self._roster.running
+        here = np.array([request in running for request in work.ids.tolist()], dtype=np.bool_)
+        texts = [running[request] for request in work.ids[here].tolist()]
+        after = per_request(command.after, work.ids.size)[here]
+        believed = self._rule.chances(texts, chances.shape[1], after)
+        if believed is None and result.confidences is None:
+            raise InputError(
+                f"schedule '{schedule}' asks for confidences and the drafter has none",
+                expected="a draft model (n-gram proposes for certain), and a schedule that says "
+                "that it asks (Schedule.asks_confidence)",
+            )
+        chances[here] = result.confidences[here] if believed is None else believed  # type: ignore[index]
+        return np.where(np.arange(chances.shape[1]) < lengths[:, None], chances, 0.0)
 
     def _emit(self, text: Text, tokens: list[int], now: float) -> bool:
         counted, stopped = self._roster.emit(text, tokens, now)

@@ -50,6 +50,8 @@ class DraftWork:
         What follows them (flat) and how much of it there is for each, shape (n,).
     counts
         Tokens to draft for each, shape (n,); 0 everywhere is a prefill.
+    confidences
+        Whether somebody will ask how probable the drafter finds its tokens.
     """
 
     requests: Ints
@@ -58,6 +60,7 @@ class DraftWork:
     tokens: Ints
     lengths: Ints
     counts: Ints
+    confidences: bool = False
 
 
 @dataclass(slots=True)
@@ -83,12 +86,16 @@ class Done:
         Where text is sampled: the distribution behind each of `tokens`, shape
         (n, max(counts), vocab) or (m, vocab). None with greedy decoding, and for drafters that
         propose one token for certain.
+    confidences
+        Where asked for: the drafter's own probability of each drafted token, shape
+        (n, max(counts)), 0 beyond a request's count. None: not asked for, or it has none.
     """
 
     start: float
     end: float
     tokens: Ints
     probabilities: Floats | None = None
+    confidences: Floats | None = None
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from psdsim.schedules import SCHEDULES, Schedule  # noqa: E402
-from realrun.drafters import Drafter, ModelDrafter  # noqa: E402
+from realrun.cli.main import main  # noqa: E402
+from realrun.drafters import Drafted, Drafter, ModelDrafter  # noqa: E402
 from realrun.executor import Executor, GreedyRule, Job, Rule, RunResult  # noqa: E402
 from realrun.models.config import ModelConfig  # noqa: E402
 from realrun.models.decoder import CausalAttention, Decoder  # noqa: E402
@@ -28,7 +29,6 @@ from realrun.target import TargetRunner  # noqa: E402
 from realrun.workers import Done, DraftWork, TargetWork, ThreadWorker  # noqa: E402
 
 run_module: Any = importlib.import_module("realrun.cli.run")
-# Without pre-verify a block lives on whose first token no pass has tested; `Keep` can't say so.
 NAMES = tuple(SCHEDULES)
 
 
@@ -76,6 +76,7 @@ def execute(
 # --- runners without a model ------------------------------------------------------------------
 
 Next = Callable[[list[int]], int]
+Sure = Callable[[list[int]], float]
 
 
 class LoggedTarget:
@@ -107,11 +108,17 @@ class LoggedTarget:
 
 
 class LoggedDrafter(Drafter):
-    """Drafts by a function of the text; the log holds (slots, keep, fed tokens, counts)."""
+    """Drafts by a function of the text; the log holds (slots, keep, fed tokens, counts).
 
-    def __init__(self, choose: Next, n_slots: int = 8, max_length: int = 256) -> None:
+    How sure it is of a token is another function, of the text that ends with it.
+    """
+
+    def __init__(
+        self, choose: Next, n_slots: int = 8, max_length: int = 256, sure: Sure | None = None
+    ) -> None:
         super().__init__(n_slots, max_length)
         self.choose = choose
+        self.sure = sure
         self.log: list[tuple[list[int], list[int], list[list[int]], list[int]]] = []
         self.before: Callable[[int], None] = lambda _: None
 
@@ -130,15 +137,20 @@ class LoggedDrafter(Drafter):
         self.log.append((work.slots.tolist(), work.keep.tolist(), fed, work.counts.tolist()))
         return super().run(work)
 
-    def draft(self, requests: Any, slots: Any, counts: Any) -> tuple[Any, Any]:
+    def draft(
+        self, requests: Any, slots: Any, counts: Any, *, confidences: bool = False
+    ) -> Drafted:
         out = np.zeros((slots.size, int(counts.max(initial=0))), dtype=np.int64)
+        sure = np.zeros(out.shape, dtype=np.float32)
         for i, (slot, count) in enumerate(zip(slots.tolist(), counts.tolist(), strict=True)):
             for j in range(count):
                 known = int(self.known[slot])
                 out[i, j] = self.choose(self.texts[slot, :known].tolist())
                 self.texts[slot, known] = out[i, j]
                 self.known[slot] = known + 1
-        return out, None
+                if confidences and self.sure is not None:
+                    sure[i, j] = self.sure(self.texts[slot, : known + 1].tolist())
+        return Drafted(out, None, sure if confidences and self.sure is not None else None)
 
 
 class Blank:
@@ -251,6 +263,11 @@ def ragged(n: int, seed: int = 0, vocab: int = 256, longest: int = 9) -> list[li
 # --- the command line -------------------------------------------------------------------------
 
 SMALL = ("--prompt-tokens", "5", "--output-tokens", "7", "--requests", "4", "--batch", "2")
+
+
+def run_main(models: list[str], *arguments: str) -> int:
+    """Run the command line on a small job; return its exit code."""
+    return main(["run", *SMALL, *models, *arguments])
 
 
 def random_spec(folder: Path, name: str, config: ModelConfig) -> str:

@@ -12,31 +12,17 @@ import pytest
 
 pytest.importorskip("torch")
 
-from realrun_kit import NAMES, SMALL, perturbed, random_spec, saved, tiny, tiny_decoder
+from realrun_kit import NAMES, SMALL, perturbed, saved, tiny, tiny_decoder
 
 from psdsim.records import StepKind
 from psdsim.records.recording import Recording, read_recording
 from realrun.cli.main import main
-from realrun.workers import ThreadWorker
 from realrun.workers.pin import available_cores
 
-pytestmark = pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model")
-
-
-@pytest.fixture(autouse=True)
-def _draft_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the seconds that a process takes to start; test_realrun_failures starts real ones."""
-    monkeypatch.setattr(
-        "realrun.pair._draft_worker",
-        lambda target, draft: ThreadWorker(draft.drafter, draft.device, "draft"),
-    )
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("models")
-    target = random_spec(folder, "target", tiny())
-    return ["--target", target, "--draft", random_spec(folder, "draft", tiny(16, 1))]
+pytestmark = [
+    pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model"),
+    pytest.mark.usefixtures("in_thread"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +84,9 @@ def test_check_fails_where_a_text_differs(
 
     honest = GreedyRule.judge
 
-    def generous(self: Any, tested: Any, score: Any, k: int) -> Any:
+    def generous(self: Any, tested: Any, score: Any) -> Any:
         # Every draft stands.
-        outcomes = honest(self, tested, score, k)
+        outcomes = honest(self, tested, score)
         return [(len(o.drafts.tokens), t) for o, (_, t) in zip(tested, outcomes, strict=True)]
 
     monkeypatch.setattr(GreedyRule, "judge", generous)

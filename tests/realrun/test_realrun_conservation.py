@@ -150,6 +150,22 @@ def test_overhead_is_the_time_in_which_no_model_ran() -> None:
     ]
 
 
+def test_a_wait_for_an_arrival_is_no_part_of_a_step() -> None:
+    """By hand: nothing runs until 5 s, then one pass from 6 to 7, and the step ends at 8 s."""
+    book = Book(zero=100.0)
+    book.turn(2.0, 0, 1)
+    book.turn(5.0, 0, 1)
+    work = Pass(None, np.arange(2), 1)
+    work.device = cast(Any, SimpleNamespace(name="target"))
+    work.result = Done(106.0, 107.0, np.empty(0, dtype=np.int64))
+    book.ran(work, "prefill", 0, 7)
+    book.turn(8.0, 2, 0)
+    steps = book.log.close()
+    assert [steps[name].tolist() for name in ("start_s", "end_s", "overhead_s")] == [
+        [5.0], [8.0], [2.0],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["ar", "minedraft", "pearl"])
 def test_nobody_is_admitted_before_arriving(name: str, plain: Any) -> None:
     arrival = [0.0, 0.0, 0.03, 0.05, 0.05, 0.11, 0.115, 0.2]
@@ -246,6 +262,20 @@ def test_a_queued_pass_that_is_taken_back_never_runs() -> None:
     assert result.tested == [[2]]
     assert result.accepted == [[2]]
     assert result.discarded == [0]
+
+
+def test_only_the_pass_that_is_taken_back_leaves_the_line() -> None:
+    def body(ids: Any, gates: Gates) -> Any:
+        drafts = []
+        for n in (2, 1, 3):
+            drafts.append((yield Start(Draft(ids, n))))
+        assert (yield Cancel(drafts[1]))
+        gates("draft", 1).set()
+        yield WaitAll(tuple(drafts))
+        return ids
+
+    _, _, draft = played(body, {"draft": {1}})
+    assert [counts for *_, counts in draft.log] == [[0], [2], [3]]
 
 
 def test_a_running_pass_that_is_taken_back_ends_and_is_void() -> None:

@@ -16,52 +16,22 @@ import pytest
 pytest.importorskip("torch")
 
 from realrun_kit import (
-    SMALL,
-    LoggedDrafter,
     LoggedTarget,
     Trap,
     execute,
     make_job,
-    random_spec,
+    run_main,
     threads,
-    tiny,
 )
 
-from psdsim.commands import Admit, Prefill, Score, Start
 from psdsim.errors import InputError
 from psdsim.records.recording import read_recording
 from psdsim.schedules import SCHEDULES
-from realrun.cli.main import main
-from realrun.executor import Executor, GreedyRule
 from realrun.workers import DeviceName, ProcessWorker, TargetWork, ThreadWorker, WorkerError
 from realrun.workers.pin import available_cores
 
 pytestmark = pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model")
 CORES = available_cores()
-
-
-def run(models: list[str], *arguments: str) -> int:
-    return main(["run", *SMALL, *models, *arguments])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def models(folder: Path) -> list[str]:
-    draft = random_spec(folder, "draft", tiny(16, 1))
-    return ["--target", random_spec(folder, "target", tiny()), "--draft", draft]
-
-
-@pytest.fixture
-def in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the seconds that a process takes to start."""
-    monkeypatch.setattr(
-        "realrun.pair._draft_worker",
-        lambda target, draft: ThreadWorker(draft.drafter, draft.device, "draft"),
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +77,7 @@ def test_a_killed_draft_process(
 
     trap = Trap(monkeypatch, (1, 3), kill)
     output = tmp_path / "run.jsonl"
-    assert run(models, "--schedule", "sd", "--output", str(output)) == 2
+    assert run_main(models, "--schedule", "sd", "--output", str(output)) == 2
     assert trap.sprung
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -123,7 +93,7 @@ def test_ctrl_c_in_the_middle(
 ) -> None:
     trap = Trap(monkeypatch, (1, 3), lambda: os.kill(os.getpid(), signal.SIGINT))
     output = tmp_path / "run.jsonl"
-    assert run(models, "--schedule", "pearl", "--output", str(output)) == 130
+    assert run_main(models, "--schedule", "pearl", "--output", str(output)) == 130
     assert trap.sprung
     error = capsys.readouterr().err.splitlines()
     assert error == [f"realrun: the records in {output} are partial", "realrun: interrupted"]
@@ -138,7 +108,7 @@ def test_ctrl_c_before_the_run_itself(
     """In the warm-up, or in the plain run of --check: nothing of the run is there to be kept."""
     trap = Trap(monkeypatch, (which, 3), lambda: os.kill(os.getpid(), signal.SIGINT))
     output = tmp_path / "run.jsonl"
-    assert run(models, "--check", "--output", str(output)) == 130
+    assert run_main(models, "--check", "--output", str(output)) == 130
     assert trap.sprung
     assert trap.run == which  # no further run was begun on workers in the middle of another
     assert capsys.readouterr().err == "realrun: interrupted\n"
@@ -170,7 +140,7 @@ def test_a_worker_that_raises(
         output = tmp_path / f"run{which}.jsonl"
         with monkeypatch.context() as patch:
             trap = Trap(patch, (which, 3), fail)
-            assert run(models, "--output", str(output)) == 2
+            assert run_main(models, "--output", str(output)) == 2
         assert trap.sprung
         told = capsys.readouterr().err
         assert f"the target worker failed: {message}" in told
@@ -216,12 +186,14 @@ def _refused() -> Any:
 def test_a_process_that_cannot_start_and_one_whose_pipe_breaks(models: list[str]) -> None:
     device = DeviceName("cpu", CORES[1])
     worker = ProcessWorker(broken, device, "draft")
+    work = TargetWork(*(np.zeros(1, dtype=np.int64),) * 4, last_only=True)
     try:
         with pytest.raises(WorkerError, match="out of memory"):
             worker.ready()
         worker.process.join()
-        with pytest.raises(WorkerError, match="the draft worker ended with exit code 0"):
-            worker.receive()
+        for ask in (worker.receive, lambda: worker.send(work)):
+            with pytest.raises(WorkerError, match="the draft worker ended with exit code 0"):
+                ask()
     finally:
         worker.close()
 
@@ -238,68 +210,6 @@ def test_a_reply_cut_off_in_the_middle_is_a_death(monkeypatch: pytest.MonkeyPatc
     ours.close()
 
 
-# --- schedules that realrun can't run -----------------------------------------------------------
-
-
-def refused(schedule: Any, message: str) -> None:
-    target, draft = LoggedTarget(lambda text: 1), LoggedDrafter(lambda text: 1)
-    with pytest.raises(InputError, match=message):
-        execute(schedule, make_job(4, [[1]]), target, draft)
-
-
-def test_a_chunked_schedule_is_named() -> None:
-    refused(SCHEDULES["sd"](2, 1, chunked=True), "sd asks for chunked prefill .Admit with n_decode")
-
-
-class Odd(SCHEDULES["sd"]):
-    name = "odd"
-
-    def run(self) -> Any:
-        admitted = yield Admit(1)
-        yield Prefill(admitted.new)
-        yield from self.odd(admitted.new)
-
-    def odd(self, ids: Any) -> Any:
-        raise NotImplementedError
-
-
-def test_an_unknown_command_is_named() -> None:
-    class Rewind:
-        pass
-
-    class Backwards(Odd):
-        def odd(self, ids: Any) -> Any:
-            yield Rewind()
-
-    refused(Backwards(2, 1), "schedule 'odd' uses Rewind, a command that realrun lacks")
-
-
-def test_prompts_in_pieces_are_named() -> None:
-    class Pieces(Odd):
-        def odd(self, ids: Any) -> Any:
-            yield Admit(1, 3)
-
-    refused(Pieces(2, 1), "schedule 'odd' admits prompts in chunks")
-
-
-def test_testing_what_nobody_drafted_is_named() -> None:
-    class Eager(Odd):
-        def odd(self, ids: Any) -> Any:
-            yield Start(Score(ids, 2))
-
-    refused(Eager(2, 1), "a Score tests 2 drafts of request 0, which has 0")
-
-
-def test_a_schedule_that_drafts_wants_a_drafter() -> None:
-    with threads(LoggedTarget(lambda text: 1), None) as pair:
-        with pytest.raises(InputError, match="schedule 'sd' drafts; expected a drafter"):
-            Executor(SCHEDULES["sd"](2, 1), make_job(4, [[1]]), GreedyRule(), pair.target, None)
-        # With nothing to draft it needs none.
-        job = make_job(4, [[1]])
-        result = Executor(SCHEDULES["sd"](0, 1), job, GreedyRule(), pair.target, None).run()
-    assert result.outputs[0].tolist() == [1] * 4
-
-
 def test_metadata_of_a_partial_run_can_be_read(
     models: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, in_thread: Any
 ) -> None:
@@ -310,7 +220,7 @@ def test_metadata_of_a_partial_run_can_be_read(
 
     Trap(monkeypatch, (1, 1), fail)
     output = tmp_path / "run.jsonl"
-    assert run(models, "--output", str(output)) == 2
+    assert run_main(models, "--output", str(output)) == 2
     found = read_recording(output)
     assert found.partial
     assert found.steps["kind"].size == 0

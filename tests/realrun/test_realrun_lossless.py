@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from realrun_kit import (  # noqa: E402
+    NAMES,
     drafter_of,
     execute,
     full_logits,
@@ -85,15 +86,15 @@ def test_plain_decoding_in_a_cache_is_plain_decoding(plain: Any, batch: int) -> 
     assert texts_of(run("ar", 0, batch, "same")) == plain
 
 
-@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl", "pearl-draft-ahead"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "ar"])
 def test_a_draft_model_changes_no_token(plain: Any, name: str) -> None:
     for k, batch in ((1, 2), (3, 1), (3, 4), (6, 2)):
         result = run(name, k, batch, "perturbed")
         assert texts_of(result) == plain
-        assert 0.3 < rate(result) < 0.95
+        assert 0.2 < rate(result) < 0.95
 
 
-@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl"])
+@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl", "pearl-no-pre-verify"])
 def test_a_look_up_changes_no_token(plain: Any, name: str) -> None:
     assert texts_of(run(name, 4, 2, "ngram")) == plain
 
@@ -105,7 +106,7 @@ def test_the_targets_first_layers_change_no_token(plain: Any, name: str, tmp_pat
     assert texts_of(run(name, 3, 3, "early")) == plain
 
 
-@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl"])
+@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl", "pearl-no-pre-verify"])
 def test_the_target_as_its_own_drafter_is_always_right(plain: Any, name: str) -> None:
     result = run(name, 3, 2, "same")
     assert texts_of(result) == plain

@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from psdsim.schedules import schedule_class  # noqa: E402
+from psdsim.schedules.tetris import Tetris  # noqa: E402
 from realrun.build import RunnerSpec  # noqa: E402
 from realrun.executor import Executor, GreedyRule, Job, RunResult  # noqa: E402
 from realrun.jobs import make_prompts  # noqa: E402
@@ -22,7 +23,7 @@ from realrun.models.load import DATA, load_model  # noqa: E402
 from realrun.workers import DeviceName, ThreadWorker  # noqa: E402
 from realrun.workers.pin import available_cores, one_torch_thread  # noqa: E402
 
-SCHEDULES = ["sd", "minedraft", "pearl", "pearl-draft-ahead"]
+SCHEDULES = ["sd", "minedraft", "pearl", "pearl-draft-ahead", "pearl-no-pre-verify"]
 CPU = DeviceName("cpu", available_cores()[0])
 
 
@@ -69,14 +70,38 @@ def test_the_built_in_pair_is_lossless(
     name: str, batch: int, built_in: tuple[ThreadWorker, ThreadWorker]
 ) -> None:
     job = ragged("builtin:target", 4, 40)
-    plain = run(built_in, job, "ar", 0, 1)
     found = run(built_in, job, name, 5, batch)
+    assert_lossless(built_in, job, found)
+    assert sum(map(sum, found.accepted)) > 40
+
+
+class Selects(Tetris):
+    asks_confidence = True
+
+
+def test_a_selector_on_the_built_in_pair_is_lossless_and_worth_it(
+    built_in: tuple[ThreadWorker, ThreadWorker],
+) -> None:
+    """The drafter's own confidences choose drafts that are accepted more often."""
+    job = ragged("builtin:target", 4, 40)
+    rates = []
+    for extra in (0, 3):
+        found = Executor(Selects(3, 4, extra=extra), job, GreedyRule(), *built_in).run()
+        assert found.failure is None
+        assert_lossless(built_in, job, found)
+        steps = found.steps
+        assert (sum(found.dropped) > 0) == (extra > 0)
+        rates.append(steps["n_accepted_tokens"].sum() / steps["n_verified_tokens"].sum())
+    assert rates[1] > rates[0] + 0.01
+
+
+def assert_lossless(pair: tuple[ThreadWorker, ThreadWorker], job: Job, found: RunResult) -> None:
+    plain = run(pair, job, "ar", 0, 1)
     decoder = load_model("builtin:target").decoder
     verdict = compare_texts(decoder, job, plain.outputs, found.outputs, TOLERANCE["float32"])
     assert verdict.passed
     # An excuse is for rounding: most texts must need none.
     assert len(verdict.mismatches) <= 1
-    assert sum(map(sum, found.accepted)) > 40
 
 
 def test_distillation_raises_acceptance(built_in: tuple[ThreadWorker, ThreadWorker]) -> None:

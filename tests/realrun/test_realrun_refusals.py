@@ -9,41 +9,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-from realrun_kit import SMALL, random_spec, tiny
+from realrun_kit import random_spec, run_main, tiny
 
 from psdsim.errors import InputError
 from realrun.build import RunnerSpec
-from realrun.cli.main import main
 from realrun.pair import open_pair
-from realrun.workers import DeviceName, ThreadWorker
+from realrun.workers import DeviceName
 from realrun.workers.pin import available_cores
 
 pytestmark = pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model")
 CORES = available_cores()
-
-
-def run(models: list[str], *arguments: str) -> int:
-    return main(["run", *SMALL, *models, *arguments])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def models(folder: Path) -> list[str]:
-    draft = random_spec(folder, "draft", tiny(16, 1))
-    return ["--target", random_spec(folder, "target", tiny()), "--draft", draft]
-
-
-@pytest.fixture
-def in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare the seconds that a process takes to start."""
-    monkeypatch.setattr(
-        "realrun.pair._draft_worker",
-        lambda target, draft: ThreadWorker(draft.drafter, draft.device, "draft"),
-    )
 
 
 def cases(folder: Path) -> dict[str, tuple[list[str], str]]:
@@ -57,6 +32,8 @@ def cases(folder: Path) -> dict[str, tuple[list[str], str]]:
     other = random_spec(folder, "other", tiny(16, 1, vocab_size=300))
     short = random_spec(folder, "short", tiny(16, 1, max_position_embeddings=8))
     small = random_spec(folder, "small", tiny(16, 1, vocab_size=100))
+    long = random_spec(folder, "long", tiny(16, 1, max_position_embeddings=20_000))
+    long_pair = ["--target", long, "--draft", "ngram"]
     here = str(folder)
     return {
         "model": (["--target", "no/such/model"], "no/such/model"),
@@ -90,6 +67,14 @@ def cases(folder: Path) -> dict[str, tuple[list[str], str]]:
         "prompt tokens": (["--prompt-tokens", "0"], "--prompt-tokens: found 0"),
         "too long": (["--output-tokens", "600"], "at most 512, the positions of"),
         "draft too long": (["--draft", short], "at most 8, the positions of"),
+        "prompt budget": (
+            [*long_pair, "--prompt-tokens", "8193"],
+            "request 0 has 8193 prompt tokens and one pass takes 8192; expected shorter prompts",
+        ),
+        "verify budget": (
+            ["--batch", "1024", "--k", "8"],
+            "verifying 1024 requests with k=8 feeds 9216 tokens and one pass takes 8192",
+        ),
         "rate": (["--request-rate", "0"], "--request-rate: found 0"),
         "temperature": (["--temperature", "-1"], "--temperature: found -1"),
         "nan": (["--temperature", "nan"], "--temperature: found nan"),
@@ -111,7 +96,8 @@ NAMES = (
     "model", "draft", "built-in", "layers", "no layers", "vocabulary", "tokens", "no prompts",
     "empty", "json", "key", "deep", "latin", "folder", "output", "output folder",
     "one core", "core", "device", "gpu", "k", "negative k", "no k", "half k", "schedule", "batch",
-    "requests", "output tokens", "prompt tokens", "too long", "draft too long", "rate",
+    "requests", "output tokens", "prompt tokens", "too long", "draft too long",
+    "prompt budget", "verify budget", "rate",
     "temperature", "nan", "sampled check", "forced check", "sampled force", "accept",
     "accept file", "eos", "dtype", "seed", "forced eos", "draft without drafting",
     "k without drafting",
@@ -126,7 +112,7 @@ def test_refusals(name: str, models: list[str], folder: Path, tmp_path: Path, ca
     arguments, message = known[name]
     before = sorted(tmp_path.rglob("*"))
     output = [] if "--output" in arguments else ["--output", str(tmp_path / "run.jsonl")]
-    assert run(models, "--schedule", "sd", *output, *arguments) == 2
+    assert run_main(models, "--schedule", "sd", *output, *arguments) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("realrun: ")

@@ -26,9 +26,12 @@ from realrun_kit import (  # noqa: E402
     tiny_decoder,
 )
 
+from psdsim.errors import InputError  # noqa: E402
+from psdsim.schedules.tetris import Tetris  # noqa: E402
 from realrun.executor import Job, SamplingRule  # noqa: E402
 from realrun.sampling import Uniforms, draw  # noqa: E402
-from realrun.workers import DraftWork  # noqa: E402
+from realrun.session import RunOptions, make_rule  # noqa: E402
+from realrun.workers import DeviceName, DraftWork  # noqa: E402
 
 VOCAB, N, K, T = 6, 3000, 3, 0.8
 PROMPT = [1, 2]
@@ -175,20 +178,22 @@ def test_chain_schedules_sample_the_same_text() -> None:
     assert sample("sd", n=40)[0].tolist() == sample("minedraft", n=40)[0].tolist()
 
 
-@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl"])
+@pytest.mark.parametrize("name", ["sd", "minedraft", "pearl", "pearl-no-pre-verify"])
 def test_sampled_texts_end_where_they_should_at_long_drafts(name: str) -> None:
-    """Drafts reach beyond the last token; so must uniforms and caches."""
-    k = 8
+    """Drafts reach beyond the last token; so must uniforms and caches, and no token further."""
+    k, batch, here = 8, 2, DeviceName("cpu", 0)
+    options = RunOptions(name, k, batch, "", "", here, here, temperature=1.0)
     decoder = tiny_decoder(tiny(layers=1))
-    job: Job = make_job([1, 2, 9, 5], ragged(4))
-    schedule = make_schedule(name, k, 2)
-    length = job.max_length + (1 if schedule.bonus else 2) * k
+    # The draft is the target, so all is accepted: one token is missing when the last round begins.
+    outputs = [1, 2, 1 + (k + 1) + 1, 5]
+    job: Job = make_job(outputs, [[7] * 3, [8] * 2, [9] * 9, [4]])
+    schedule = options.make_schedule()
+    length = options.max_length(job)
     target = target_of(decoder, schedule.capacity, length, 1.0)
     draft = drafter_of(decoder, schedule.capacity, length, 1.0)
-    result = execute(schedule, job, target, draft, SamplingRule(0, length))
+    result = execute(schedule, job, target, draft, make_rule(options, job, schedule))
     assert result.failure is None
-    assert [text.size for text in result.outputs] == [1, 2, 9, 5]
-    # The draft is the target: all is accepted.
+    assert [text.size for text in result.outputs] == outputs
     assert result.tested == result.accepted
 
 
@@ -204,3 +209,31 @@ def test_the_residual_of_equal_laws_is_the_law() -> None:
     left = SamplingRule.residual(p, np.array([0.5, 0.5], dtype=np.float32), 0)
     assert left.tolist() == [0.0, 0.25]
     assert SamplingRule.residual(p, None, 1).tolist() == [0.25, 0.0]
+
+
+# --- drafts chosen by how probable they are ---------------------------------------------------
+
+
+class Selects(Tetris):
+    asks_confidence = True
+
+
+def selected(extra: int) -> np.ndarray:
+    """Return three tokens of N requests where one draft a request, in the mean, is tested."""
+    job = make_job(3, [PROMPT] * N)
+    schedule = Selects(1, 50, extra=extra)
+    length = room(job, schedule.k)
+    target, draft = table_pair(P, Q, schedule.capacity, length, T, 1)
+    return np.array(execute(schedule, job, target, draft, SamplingRule(1, length)).outputs)
+
+
+def test_confidences_are_refused_where_text_is_sampled() -> None:
+    with pytest.raises(InputError, match="change the law of sampled text; expected greedy"):
+        selected(extra=1)
+
+
+def test_and_rightly_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A selector that sees sampled drafts favours the probable ones; one without a choice can't."""
+    monkeypatch.setattr(SamplingRule, "chances", lambda *_: None)
+    assert p_value(selected(extra=0)) > 1e-4
+    assert p_value(selected(extra=1)) < 1e-9

@@ -62,7 +62,8 @@ def tell(command: Any) -> str:
         case Judge():
             return "judge"
         case Keep():
-            return f"keep {who} {np.asarray(command.mask).tolist()}"
+            untested = "" if command.untested is None else f" untested={command.untested.tolist()}"
+            return f"keep {who} {np.asarray(command.mask).tolist()}{untested}"
     return type(command).__name__
 
 
@@ -247,4 +248,43 @@ def test_pre_and_post_verify_step_by_step(name: str) -> None:
     ]
     check_records(result, [8, 4], [[1, 0, 1, 2], [1, 2]])
     assert result.tested == [[1, 2, 1, 2], [1, 2]]
+    assert not result.bonus
+
+
+def test_post_verify_alone_step_by_step() -> None:
+    """Request 0 drafts 13 99, then 100 101: rejected at 99; request 1 drafts 32 33, then 34 35."""
+    said, target, draft, result = run("pearl-no-pre-verify", 2)
+    assert draft.log == [
+        (*PREFILL, [0, 0]),
+        ([0, 1], [2, 1], [[12], [31]], [2, 2]),  # 13 99, 32 33: all of it untested
+        ([0, 1], [5, 4], [[], []], [2, 2]),  # 100 101, 34 35
+        ([0], [4], [[14]], [2]),  # 99 was wrong: 15 16 is drafted, and nothing is tested
+        ([0], [7], [[]], [2]),
+    ]
+    assert target.log == [
+        PREFILL,
+        ([0, 1], [2, 1], [[12, 13, 99], [31, 32, 33]]),
+        ([0], [4], [[14, 15, 16]]),
+    ]
+    assert said == [
+        "admit 2", "prefill 0 1",
+        "admit 2", "start draft 0 1 n=2 after=[0, 0]", "wait 1",
+        "keep 0 1 [True, True] untested=[True, True]",
+        "admit 2", "start draft 0 1 n=2 after=[2, 2]", "start score 0 1 n=[2, 2] bonus=False",
+        "wait 2", "judge", "keep 0 1 [False, False] untested=[False, False]",
+        "admit 2", "start draft 0 n=2 after=[0]", "wait 1", "keep 0 [True] untested=[True]",
+        "admit 2", "start draft 0 n=2 after=[2]", "start score 0 n=[2] bonus=False",
+        "wait 2", "judge", "keep 0 [False] untested=[False]",
+        "admit 2",
+    ]  # fmt: skip
+    assert columns(result, *COUNTS) == [
+        (P, -1, -1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 2),
+        (D, 0, -1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 2),
+        (V, 0, 0, 2, 4, 2, 6, 4, 5, 0, 3, 1, 1),
+        (D, 0, -1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 1),
+        (V, 0, 0, 1, 2, 1, 3, 3, 3, 0, 4, 1, 0),
+    ]
+    check_records(result, [8, 4], [[1, 3], [3]])
+    assert result.tested == [[3, 3], [3]]
+    assert result.discarded == [2, 1]  # 101 and what follows the tested first of a block
     assert not result.bonus
