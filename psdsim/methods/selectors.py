@@ -13,6 +13,11 @@ from psdsim.schedules.tetris import MineDraftTetris, Tetris
 _EXTRA = Knob(
     "extra", 1, 0, 32, "tokens drafted of each request beyond k", "MineDraft runs e = 1", whole=True
 )
+# A token that is tested because its own probability came out high is no longer a sample of the
+# drafter's law: a chi-square test on real models convicts the output (tests/realrun).
+_GREEDY = (
+    "lossless under greedy decoding; with sampling, choosing by a token's own probability biases"
+)
 
 
 class TetrisMethod(SeesConfidences):
@@ -21,7 +26,12 @@ class TetrisMethod(SeesConfidences):
     name = "tetris"
     paper = "TETRIS (Wu et al. 2025), code ZhaoxuanWu/Tetris"
     summary = Tetris.summary
-    parts = Parts(schedule="sd", length="k + e", selector="k * batch likeliest of the batch")
+    parts = Parts(
+        schedule="sd",
+        length="k + e",
+        selector="k * batch likeliest of the batch",
+        verifier=_GREEDY,
+    )
     unknown = (
         "TETRIS ranks drafts by the drafter's own probabilities; how well these tell accepted "
         "drafts from rejected ones is not stated, so a calibrated estimate of stated AUC stands in"
@@ -45,7 +55,10 @@ class MineDraftTetrisMethod(TetrisMethod):
     paper = "MineDraft (arXiv 2603.18016); TETRIS (Wu et al. 2025)"
     summary = MineDraftTetris.summary
     parts = Parts(
-        schedule="minedraft", length="k + e", selector="k * batch likeliest of the sub-batch"
+        schedule="minedraft",
+        length="k + e",
+        selector="k * batch likeliest of the sub-batch",
+        verifier=_GREEDY,
     )
     schedule: ClassVar[type[Schedule]] = MineDraftTetris
 
