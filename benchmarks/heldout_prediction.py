@@ -5,9 +5,9 @@
 Profiles the pair, records plain decoding and SD at two draft lengths and two batch sizes (each
 repeat on prompts of its own), calibrates on these alone, and predicts throughput and mean decode
 step of `sd`, `minedraft` and `pearl` at other draft lengths and batch sizes on other prompts.
-Cells are measured several times in turn, profile and calibration runs between them, so that drift
-of a shared machine shows as noise and not as error. Prints one row a cell, with the run-to-run
-noise beside the error, and writes the table as CSV with a stamp.
+Cells are measured several times in turn, profile and calibration runs spread among them, so that
+drift of a shared machine shows as noise and not as error. Prints one row a cell, with the
+run-to-run noise beside the error, and writes the table as CSV with a stamp.
 """
 
 from __future__ import annotations
@@ -81,20 +81,21 @@ def main() -> int:
         measured: dict[tuple[str, int, int], list[dict[str, float]]] = {c: [] for c in HELD_OUT}
         for repeat in range(args.repeats):
             print(f"measuring, {repeat + 1} of {args.repeats}", file=sys.stderr, flush=True)
-            for cell in CALIBRATION:
-                timings.add_round(args.profile_repeats)
-                # New prompts each time: the same text again would say nothing new of acceptance.
-                options, result = measure(cell, CALIBRATION_SEED + repeat)
-                name = "-".join(map(str, (*cell, repeat)))
-                runs.append(folder / f"calibration-{name}.jsonl")
-                runs[-1].write_text(lines(options, result))
-            for index, cell in enumerate(HELD_OUT):
-                if index % 6 == 0:
+            for fitted, cell in in_turn():
+                seed = (CALIBRATION_SEED if fitted else HELD_OUT_SEED) + repeat
+                if fitted:
                     timings.add_round(args.profile_repeats)
-                options, result = measure(cell, HELD_OUT_SEED + repeat)
+                options, result = measure(cell, seed)
                 name = "-".join(map(str, (*cell, repeat)))
-                (folder / f"heldout-{name}.jsonl").write_text(lines(options, result))
-                measured[cell].append({**figures(result.requests, result.steps), **rates(result)})
+                kind = "calibration" if fitted else "heldout"
+                path = folder / f"{kind}-{name}.jsonl"
+                path.write_text(lines(options, result))
+                if fitted:
+                    runs.append(path)
+                else:
+                    measured[cell].append(
+                        {**figures(result.requests, result.steps), **rates(result)}
+                    )
     profile = describe(base, timings.rows())
     (folder / "profile.json").write_text(json.dumps(profile, indent=1) + "\n")
     scenario_file = folder / "scenario.yaml"
@@ -117,6 +118,17 @@ def main() -> int:
     write_text(folder / "heldout.json", json.dumps(stamp, indent=1) + "\n")
     tell(table)
     return 0
+
+
+def in_turn() -> list[tuple[bool, tuple[str, int, int]]]:
+    """Return (is for calibration, cell), the calibration's spread evenly among the others.
+
+    Measured in two blocks, a drift of the machine between them would be an error of all cells.
+    """
+    places = [(i + 0.5) / len(CALIBRATION) for i in range(len(CALIBRATION))]
+    keyed = [(place, True, cell) for place, cell in zip(places, CALIBRATION, strict=True)]
+    keyed += [((i + 0.5) / len(HELD_OUT), False, cell) for i, cell in enumerate(HELD_OUT)]
+    return [(fitted, cell) for _, fitted, cell in sorted(keyed)]
 
 
 def figures(requests: dict[str, Any], steps: dict[str, Any]) -> dict[str, float]:
