@@ -44,7 +44,8 @@ from realrun.stamp import hardware, versions
 
 # The corners of what is to be predicted: between them is where a fit can be trusted.
 CALIBRATION = [("ar", 0, 1), ("ar", 0, 8), *(("sd", k, b) for k, b in product((1, 8), (1, 8)))]
-HELD_OUT = list(product(("sd", "minedraft", "pearl"), (2, 4, 6), (2, 4, 6)))
+SCHEDULES = ("sd", "minedraft", "pearl")
+MIDDLE = [2, 4, 6]
 PROMPT, OUTPUT = 128, 64
 CALIBRATION_SEED, HELD_OUT_SEED = 1, 1000
 
@@ -57,8 +58,11 @@ def main() -> int:
     parser.add_argument("--profile-repeats", type=int, default=2, help="passes a shape and round")
     parser.add_argument("--output-tokens", type=int, default=OUTPUT)
     parser.add_argument("--requests", type=int, default=12, help="of every run")
+    parser.add_argument("--k", type=int, nargs="+", default=MIDDLE, help="held-out draft lengths")
+    parser.add_argument("--batch", type=int, nargs="+", default=MIDDLE, help="held-out batches")
     parser.add_argument("--output", type=Path, required=True, help="folder")
     args = parser.parse_args()
+    held_out = list(product(SCHEDULES, args.k, args.batch))
     folder: Path = args.output
     folder.mkdir(parents=True, exist_ok=True)
     first, second = devices(None, None)
@@ -78,10 +82,10 @@ def main() -> int:
 
         timings = Timings(pair, grid, configs_of(base), 4)
         runs = []
-        measured: dict[tuple[str, int, int], list[dict[str, float]]] = {c: [] for c in HELD_OUT}
+        measured: dict[tuple[str, int, int], list[dict[str, float]]] = {c: [] for c in held_out}
         for repeat in range(args.repeats):
             print(f"measuring, {repeat + 1} of {args.repeats}", file=sys.stderr, flush=True)
-            for fitted, cell in in_turn():
+            for fitted, cell in in_turn(held_out):
                 seed = (CALIBRATION_SEED if fitted else HELD_OUT_SEED) + repeat
                 if fitted:
                     timings.add_round(args.profile_repeats)
@@ -106,7 +110,7 @@ def main() -> int:
     table = pd.DataFrame(
         [
             row(cell, measured[cell], scenario, args.requests, args.output_tokens)
-            for cell in HELD_OUT
+            for cell in held_out
         ]
     )
     stamp = {
@@ -120,14 +124,16 @@ def main() -> int:
     return 0
 
 
-def in_turn() -> list[tuple[bool, tuple[str, int, int]]]:
+def in_turn(
+    held_out: list[tuple[str, int, int]],
+) -> list[tuple[bool, tuple[str, int, int]]]:
     """Return (is for calibration, cell), the calibration's spread evenly among the others.
 
     Measured in two blocks, a drift of the machine between them would be an error of all cells.
     """
     places = [(i + 0.5) / len(CALIBRATION) for i in range(len(CALIBRATION))]
     keyed = [(place, True, cell) for place, cell in zip(places, CALIBRATION, strict=True)]
-    keyed += [((i + 0.5) / len(HELD_OUT), False, cell) for i, cell in enumerate(HELD_OUT)]
+    keyed += [((i + 0.5) / len(held_out), False, cell) for i, cell in enumerate(held_out)]
     return [(fitted, cell) for _, fitted, cell in sorted(keyed)]
 
 
