@@ -22,7 +22,6 @@ from analysis.dspark import global_schedule, prefix_schedule, theta
 from figures._simulated import SEED
 from figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, new_figure, run
 from psdsim import Scenario, simulate
-from psdsim.methods import METHODS
 from psdsim.methods.drafters import DOMAINS, PROFILES
 from psdsim.methods.dspark import DSparkMethod
 from psdsim.run.basis import Basis
@@ -84,13 +83,12 @@ def compute(quick: bool = False) -> pd.DataFrame:
     """Return kind (formula or simulated), n_seqs, budgets by domain, gains of mixed traffic."""
     some = (6, 48, 192) if quick else (3, 6, 12, 18, 24, 36, 48, 66, 96, 120, 144, 168, 192, 240)
     rows: list[dict[str, object]] = [formula(n) for n in some]
-    if "dspark" in METHODS:
-        for n in (12,) if quick else (6, 24, 48, 96, 192):
-            row: dict[str, object] = {"kind": "simulated", "n_seqs": n}
-            for domain in DOMAINS:
-                mean, low, high = simulated(domain, n, 1 if quick else 3)
-                row |= {domain: mean, f"{domain}_low": low, f"{domain}_high": high}
-            rows.append(row)
+    for n in (12,) if quick else (6, 24, 48, 96, 192):
+        row: dict[str, object] = {"kind": "simulated", "n_seqs": n}
+        for domain in DOMAINS:
+            mean, low, high = simulated(domain, n, 1 if quick else 3)
+            row |= {domain: mean, f"{domain}_low": low, f"{domain}_high": high}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -13,7 +13,6 @@ from matplotlib.patches import Patch
 
 from figures.style import BLUE, LABELS, ORANGE, RED, SKY, YELLOW, new_figure, run
 from psdsim import Scenario, simulate
-from psdsim.methods import METHODS
 from psdsim.run.basis import Basis
 
 NAMES = ("ar", "sd", "minedraft", "pearl", "card", "dsi")
@@ -39,8 +38,6 @@ def compute(quick: bool = False) -> pd.DataFrame:
     """Return method, device, kind, group, start_ms, end_ms, tokens confirmed, GPUs in use."""
     rows = []
     for name in NAMES:
-        if name not in METHODS:
-            continue
         result = simulate(scenario(), name, K, basis=Basis.CONCURRENCY, seed=2, timeline=True)
         steps = result.steps
         zero = steps.loc[steps["kind"] == "prefill", "end_s"].max()

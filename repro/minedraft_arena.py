@@ -15,7 +15,6 @@ from scipy.optimize import brentq
 
 from analysis.pearl import tokens_per_step
 from analysis.rounds import acceptance_length_iid
-from psdsim.methods import METHODS
 from psdsim.stats import t_interval
 from repro.claims import Claim, judged
 from repro.minedraft_play import Phases, play_whole, published
@@ -163,9 +162,7 @@ def _tetris(
 def _tetris_played(
     version: str, speed: dict[str, float], k: int, source: str, evidence: str, n_requests: int
 ) -> list[Claim]:
-    """The method `minedraft+tetris` in the engine, drafting hidden; nothing if not registered."""
-    if "minedraft+tetris" not in METHODS:
-        return []
+    """The method `minedraft+tetris` in the engine, drafting hidden."""
     data = published()
     setting, phases = data["setting"], Phases(draft_s=0.01, target_s=1.0)
     gains = []

@@ -5,15 +5,6 @@ from __future__ import annotations
 import pytest
 
 from psdsim.api.gates.adaptive import adaptive_cells
-from psdsim.methods import dspark, lengths, selectors
-from tests.methods.confidence_kit import register
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    for part in (dspark, lengths, selectors):
-        register(monkeypatch, part.FAMILY)
-
 
 CELLS = adaptive_cells()
 ONE_OF_EACH = {cell.schedule: place for place, cell in reversed(list(enumerate(CELLS)))}

@@ -1,4 +1,4 @@
-"""Parts for tests of methods that see confidences: registration, oracles, fresh rounds."""
+"""Parts for tests of methods that see confidences: oracles, fresh rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from psdsim.acceptance import IidAcceptance
 from psdsim.engine import RawRun
-from psdsim.methods import METHODS
 from psdsim.verdict import Proposals
 from tests.engine.kit import Scripted, run, work
 
@@ -29,12 +28,6 @@ class Doubted(Scripted):
 
     def conditional_rates(self, k):
         return np.full(k, 0.5)
-
-
-def register(monkeypatch: Any, family: tuple[Any, ...]) -> None:
-    """Put methods into the table, as far as they aren't there."""
-    for cls in family:
-        monkeypatch.setitem(METHODS, cls.name, cls)
 
 
 def log(raw: RawRun) -> list[tuple[float, ...]]:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from analysis.rounds import acceptance_length_iid as length_of
 from psdsim import simulate
 from psdsim.acceptance import IidAcceptance
@@ -22,13 +21,6 @@ from psdsim.schedules.poe import SlidingWindow
 from psdsim.verdict import Proposals
 from tests.engine.kit import Scripted, Timer, conserved
 from tests.methods.method_kit import bound, close, log, rounds_of, run, scenario, work
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
-
 
 # --- blocks -------------------------------------------------------------------------------------
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from analysis.card import depth_chain, hit_probability
 from psdsim import simulate
 from psdsim.acceptance import IidAcceptance
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.parallel import FAMILY, CardMethod
+from psdsim.methods.parallel import CardMethod
 from psdsim.run.prepare import prepare
 from psdsim.schedules.card import Card
 from psdsim.stats import batch_means_rate
@@ -28,15 +27,6 @@ FIELDS = ("start_s", "end_s", "n_drafted_tokens", "n_verify_seqs", "n_verified_t
 GSM8K = {"alpha": 0.943, "decay": 0.414, "branch": 0.53}
 """Fitted by us to the sweep over tree widths in CARD's repository, as MT_BENCH."""
 MT_BENCH = {"alpha": 0.744, "decay": 0.292, "branch": 0.567}
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
-    method.cache_clear()
-    yield
-    method.cache_clear()
 
 
 def shares(width: int, decay: float) -> Proposals:

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from analysis import dsi as theory
 from psdsim import simulate
 from psdsim.acceptance import IidAcceptance
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.parallel import FAMILY
 from psdsim.run.basis import n_gpus
 from psdsim.run.prepare import prepare
 from psdsim.schedules.dsi import Dsi
@@ -25,15 +23,6 @@ from tests.methods.method_kit import bound, scenario
 
 FIELDS = ("start_s", "end_s", "n_drafted_tokens", "n_verify_seqs", "n_verified_tokens",
           "n_accepted_tokens", "n_emitted_tokens")  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
-    method.cache_clear()
-    yield
-    method.cache_clear()
 
 
 def dsi(k: int, requests: Any, n: int, alpha: float = 0.7, **more: Any) -> Any:

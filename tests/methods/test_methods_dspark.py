@@ -14,7 +14,6 @@ from psdsim import Scenario
 from psdsim.acceptance import BetaAcceptance, IidAcceptance
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.dspark import FAMILY
 from psdsim.run.basis import n_gpus
 from psdsim.run.simulate import simulate
 from psdsim.schedules.dspark import DSpark, prefix_budget
@@ -29,13 +28,7 @@ from tests.methods.confidence_kit import (
     deviation,
     fixed,
     log,
-    register,
 )
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    register(monkeypatch, FAMILY)
 
 
 class Speed:

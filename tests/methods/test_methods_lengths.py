@@ -17,7 +17,6 @@ from psdsim import Scenario
 from psdsim.acceptance import BetaAcceptance, IidAcceptance
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.lengths import FAMILY
 from psdsim.run.simulate import simulate
 from psdsim.schedules.smartspec import SmartSpec
 from psdsim.schedules.stopping import StopByBlock, StopByThreshold
@@ -33,14 +32,7 @@ from tests.methods.confidence_kit import (
     fixed,
     fresh_rounds,
     log,
-    register,
 )
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    register(monkeypatch, FAMILY)
-
 
 # --- traces -----------------------------------------------------------------------------------
 

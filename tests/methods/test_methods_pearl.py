@@ -7,29 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import psdsim.methods
 from analysis import pearl as theory
 from psdsim.acceptance import IidAcceptance
 from psdsim.api.theory import theory_for
 from psdsim.engine import simulate_run
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.pearl import FAMILY
 from psdsim.run.basis import n_gpus
 from psdsim.run.prepare import prepare
 from psdsim.schedules.pearl_adaptive import PearlAdaptive
 from psdsim.stats import batch_means_rate
 from tests.engine.kit import Scripted, Timer, conserved, run, work
 from tests.methods.method_kit import scenario
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
-    method.cache_clear()
-    yield
-    method.cache_clear()
 
 
 def adaptive(k: int, requests: Any, **more: Any) -> Any:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from analysis import relaxed as theory
 from analysis.rounds import acceptance_length_iid as length_of
 from analysis.schedule_forms import NoClosedForm
@@ -24,7 +23,7 @@ from psdsim.acceptance import (
 )
 from psdsim.errors import InputError
 from psdsim.methods import METHODS, method
-from psdsim.methods.relaxed import FAMILY, equivalent_alpha, gained
+from psdsim.methods.relaxed import equivalent_alpha, gained
 from psdsim.schedules.reflective import ReflectiveDecoding
 from psdsim.schedules.serial import SpeculativeDecoding
 from tests.engine.kit import Scripted, Timer, conserved
@@ -33,12 +32,6 @@ from tests.methods.method_kit import bound, close, log, rounds_of, run, scenario
 MARKOV = {"kind": "markov", "after_accept": 0.8, "after_reject": 0.5}
 BETA = {"kind": "beta", "a": 3.0, "b": 1.0}
 POSITION = {"kind": "position", "rates": [0.8, 0.6, 0.5], "convention": "conditional"}
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
 
 
 def acceptance_of(spec: str, k: int = 3, **more: Any) -> Any:

@@ -16,7 +16,6 @@ from psdsim.acceptance import BetaAcceptance, IidAcceptance
 from psdsim.commands import Confidence
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.selectors import FAMILY
 from psdsim.run.simulate import simulate
 from psdsim.schedules.tetris import MineDraftTetris, Tetris, best_drafts
 from psdsim.verdict import Proposals
@@ -32,14 +31,7 @@ from tests.methods.confidence_kit import (
     fixed,
     fresh_rounds,
     log,
-    register,
 )
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    register(monkeypatch, FAMILY)
-
 
 # --- the choice -------------------------------------------------------------------------------
 

@@ -9,21 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from psdsim import simulate
 from psdsim.acceptance import EnsembleAcceptance
 from psdsim.errors import InputError
 from psdsim.methods import method
-from psdsim.methods.ensemble import FAMILY
 from psdsim.schedules.tabed import EnsembleDrafting
 from tests.engine.kit import Timer, conserved
 from tests.methods.method_kit import bound, close, log, rounds_of, run, scenario, work
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
 
 
 def ensemble(*rates: tuple[float, float], share: float = 0.0) -> EnsembleAcceptance:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import psdsim.methods
 from analysis import trees as theory
 from psdsim import simulate
 from psdsim.acceptance import IidAcceptance, PositionAcceptance
@@ -18,17 +17,10 @@ from psdsim.errors import InputError
 from psdsim.methods import method
 from psdsim.methods.drafters import PROFILES, profile
 from psdsim.methods.tree_shapes import grow, rank_rates, sibling_shares, tree_gain
-from psdsim.methods.trees import FAMILY
 from psdsim.schedules.tree import TreeDecoding
 from psdsim.verdict import Proposals
 from tests.engine.kit import Scripted, Timer, conserved
 from tests.methods.method_kit import bound, close, log, rounds_of, run, scenario, work
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for cls in FAMILY:
-        monkeypatch.setitem(psdsim.methods.METHODS, cls.name, cls)
 
 
 def parents_of(tree: Tree) -> tuple[list[int], list[int]]:

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-import psdsim.methods
-from psdsim.methods import METHODS
 from repro import dspark, dspark_budget
 from repro.claims import Claim
 
 
 @pytest.fixture(scope="module")
-def methods() -> Iterator[None]:
-    """Register DSpark, if the table of methods hasn't got it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for cls in importlib.import_module("psdsim.methods.dspark").FAMILY:
-            if cls.name not in METHODS:
-                patch.setitem(psdsim.methods.METHODS, cls.name, cls)
-        psdsim.methods.method.cache_clear()
-        yield
-    psdsim.methods.method.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def claims(methods: None) -> dict[str, Claim]:
+def claims() -> dict[str, Claim]:
     found = dspark.claims(quick=True)
     assert len({c.id for c in found}) == len(found)
     return {c.id.removeprefix("dspark-"): c for c in found}

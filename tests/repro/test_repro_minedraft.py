@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,27 +9,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-import psdsim.methods
-from psdsim.methods import METHODS
 from repro import minedraft, minedraft_arena, minedraft_play
 from repro.claims import Claim
 from repro.minedraft_play import Phases, play_whole, published, roofline_phases
 
 
 @pytest.fixture(scope="module")
-def methods() -> Iterator[None]:
-    """Register TETRIS, if the table of methods hasn't got it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for cls in importlib.import_module("psdsim.methods.selectors").FAMILY:
-            if cls.name not in METHODS:
-                patch.setitem(psdsim.methods.METHODS, cls.name, cls)
-        psdsim.methods.method.cache_clear()
-        yield
-    psdsim.methods.method.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def claims(methods: None) -> dict[str, Claim]:
+def claims() -> dict[str, Claim]:
     found = minedraft.claims(quick=True)
     assert len({c.id for c in found}) == len(found)
     return {c.id.removeprefix("minedraft-"): c for c in found}

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-import psdsim.methods
-from psdsim.methods import METHODS
 from repro import card, report, seeds, seeds_blocks
 from repro.claims import Claim
 from repro.seeds_inputs import published
 
 
 @pytest.fixture(scope="module")
-def methods() -> Iterator[None]:
-    """Register CARD, if the table of methods hasn't got it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for cls in importlib.import_module("psdsim.methods.parallel").FAMILY:
-            if cls.name not in METHODS:
-                patch.setitem(psdsim.methods.METHODS, cls.name, cls)
-        psdsim.methods.method.cache_clear()
-        yield
-    psdsim.methods.method.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def claims(methods: None) -> dict[str, Claim]:
+def claims() -> dict[str, Claim]:
     found = [*seeds.claims(quick=True), *card.claims(quick=True)]
     assert len({c.id for c in found}) == len(found)
     return {c.id: c for c in found}
