@@ -5,9 +5,10 @@
 Profiles the pair, records plain decoding and SD at two draft lengths and two batch sizes (each
 repeat on prompts of its own), calibrates on these alone, and predicts throughput and mean decode
 step of `sd`, `minedraft` and `pearl` at other draft lengths and batch sizes on other prompts.
-Cells are measured several times in turn, profile and calibration runs spread among them, so that
-drift of a shared machine shows as noise and not as error. Prints one row a cell, with the
-run-to-run noise beside the error, and writes the table as CSV with a stamp.
+Every cell is measured several times, all cells of a repeat in random order with profile and
+calibration runs among them, so that drift of a shared machine shows as noise and not as error.
+Prints one row a cell, with the run-to-run noise beside the error, and writes the table as CSV
+with a stamp. With the defaults 20 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from realrun.stamp import hardware, versions
 CALIBRATION = [("ar", 0, 1), ("ar", 0, 8), *(("sd", k, b) for k, b in product((1, 8), (1, 8)))]
 SCHEDULES = ("sd", "minedraft", "pearl")
 MIDDLE = [2, 4, 6]
-PROMPT, OUTPUT = 128, 64
+PROMPT, OUTPUT = 128, 48
 CALIBRATION_SEED, HELD_OUT_SEED = 1, 1000
 
 
@@ -54,10 +55,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="builtin:target")
     parser.add_argument("--draft", default="builtin:draft")
-    parser.add_argument("--repeats", type=int, default=5, help="measurements of every cell")
-    parser.add_argument("--profile-repeats", type=int, default=2, help="passes a shape and round")
+    parser.add_argument("--repeats", type=int, default=10, help="measurements of every cell")
+    parser.add_argument("--profile-repeats", type=int, default=1, help="passes a shape and round")
+    parser.add_argument(
+        "--profile-rounds", type=int, default=60, help="at most; one before a calibration run"
+    )
     parser.add_argument("--output-tokens", type=int, default=OUTPUT)
-    parser.add_argument("--requests", type=int, default=12, help="of every run")
+    parser.add_argument("--requests", type=int, default=20, help="of every run")
     parser.add_argument("--k", type=int, nargs="+", default=MIDDLE, help="held-out draft lengths")
     parser.add_argument("--batch", type=int, nargs="+", default=MIDDLE, help="held-out batches")
     parser.add_argument("--output", type=Path, required=True, help="folder")
@@ -85,9 +89,9 @@ def main() -> int:
         measured: dict[tuple[str, int, int], list[dict[str, float]]] = {c: [] for c in held_out}
         for repeat in range(args.repeats):
             print(f"measuring, {repeat + 1} of {args.repeats}", file=sys.stderr, flush=True)
-            for fitted, cell in in_turn(held_out):
+            for fitted, cell in in_turn(held_out, repeat):
                 seed = (CALIBRATION_SEED if fitted else HELD_OUT_SEED) + repeat
-                if fitted:
+                if fitted and len(runs) < args.profile_rounds:
                     timings.add_round(args.profile_repeats)
                 options, result = measure(cell, seed)
                 name = "-".join(map(str, (*cell, repeat)))
@@ -125,16 +129,16 @@ def main() -> int:
 
 
 def in_turn(
-    held_out: list[tuple[str, int, int]],
+    held_out: list[tuple[str, int, int]], repeat: int
 ) -> list[tuple[bool, tuple[str, int, int]]]:
-    """Return (is for calibration, cell), the calibration's spread evenly among the others.
+    """Return (is for calibration, cell) of every cell, in an order of the repeat's own.
 
-    Measured in two blocks, a drift of the machine between them would be an error of all cells.
+    A shared machine is slower for half a minute and faster for the next: in a fixed order that
+    would strike the same neighbours every time, and in blocks it would part calibration from test.
     """
-    places = [(i + 0.5) / len(CALIBRATION) for i in range(len(CALIBRATION))]
-    keyed = [(place, True, cell) for place, cell in zip(places, CALIBRATION, strict=True)]
-    keyed += [((i + 0.5) / len(held_out), False, cell) for i, cell in enumerate(held_out)]
-    return [(fitted, cell) for _, fitted, cell in sorted(keyed)]
+    cells = [(True, cell) for cell in CALIBRATION] + [(False, cell) for cell in held_out]
+    order = np.random.default_rng(repeat).permutation(len(cells))
+    return [cells[i] for i in order]
 
 
 def figures(requests: dict[str, Any], steps: dict[str, Any]) -> dict[str, float]:
