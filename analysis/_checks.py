@@ -104,3 +104,17 @@ def give(value: Any) -> FloatArray:
 def give_counts(value: Any) -> IntArray:
     """Return whole numbers like `give`."""
     return cast("IntArray", np.asarray(value)[()])
+
+
+def chain_rates(
+    alpha: float, alpha_after_reject: float | None, alpha_at_start: float | None
+) -> tuple[float, float, float]:
+    """Return P(accept) after an accepted token, after a rejected one (None: the same) and first.
+
+    None at the start is as after a rejection.
+    """
+    a = float(probability("alpha", alpha))
+    after = a if alpha_after_reject is None else alpha_after_reject
+    a0 = float(probability("alpha_after_reject", after))
+    first = a0 if alpha_at_start is None else float(probability("alpha_at_start", alpha_at_start))
+    return a, a0, first

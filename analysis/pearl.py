@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from analysis._checks import (
     FloatArray,
     IntArray,
+    chain_rates,
     count,
     give,
     give_counts,
@@ -282,10 +283,7 @@ def expected_steps(
     (2.0, 2.0)
     """
     n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
-    a = float(probability("alpha", alpha))
-    after = a if alpha_after_reject is None else alpha_after_reject
-    a0 = float(probability("alpha_after_reject", after))
-    first = a0 if alpha_at_start is None else float(probability("alpha_at_start", alpha_at_start))
+    a, a0, first = chain_rates(alpha, alpha_after_reject, alpha_at_start)
     if n == 0:
         return 0.0
     reject = (1.0 - a) * a ** np.arange(k)

@@ -8,18 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis._checks import one_count, probability
-
-
-def _rates(
-    alpha: float, alpha_after_reject: float | None, alpha_at_start: float | None
-) -> tuple[float, float, float]:
-    """Return P(accept) after an accepted token, after a rejected one, and of the first one."""
-    a = float(probability("alpha", alpha))
-    after = a if alpha_after_reject is None else alpha_after_reject
-    a0 = float(probability("alpha_after_reject", after))
-    first = a0 if alpha_at_start is None else float(probability("alpha_at_start", alpha_at_start))
-    return a, a0, first
+from analysis._checks import chain_rates, one_count
 
 
 def expected_steps_no_post_verify(
@@ -42,7 +31,7 @@ def expected_steps_no_post_verify(
     (2.0, 4.0)
     """
     n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
-    a, a0, first = _rates(alpha, alpha_after_reject, alpha_at_start)
+    a, a0, first = chain_rates(alpha, alpha_after_reject, alpha_at_start)
     if n == 0:
         return 0.0
     reject = (1.0 - a) * a ** np.arange(k)
@@ -76,7 +65,7 @@ def expected_steps_no_pre_verify(
     ((1.0, 2.0), (2.0, 2.0))
     """
     n, k = one_count("n_tokens", n_tokens), one_count("k", k, 1)
-    a, a0, first = _rates(alpha, alpha_after_reject, alpha_at_start)
+    a, a0, first = chain_rates(alpha, alpha_after_reject, alpha_at_start)
     if n == 0:
         return 0.0, 0.0
     reject = (1.0 - a) * a ** np.arange(k)
@@ -128,7 +117,7 @@ def draft_only_share(
             n_tokens, alpha, k, alpha_after_reject, alpha_at_start
         )
         return only / (only + verify) if only else 0.0
-    a, a0, _ = _rates(alpha, alpha_after_reject, None)
+    a, a0, _ = chain_rates(alpha, alpha_after_reject, None)
     full = a ** one_count("k", k, 1)
     leave = 1.0 - full
     return leave / (2.0 * leave + a0 * full) if leave + a0 > 0 else 0.5

@@ -12,9 +12,10 @@ from psdsim.errors import InputError
 from psdsim.records import Rounds
 from psdsim.records.files import commit
 from psdsim.records.jsonl import to_lines
-from psdsim.schedules import Schedule, schedule_class
+from psdsim.schedules import Schedule
 from realrun.build import RunnerSpec, drafter_source
 from realrun.executor import Executor, ForcedRule, GreedyRule, Job, Rule, RunResult, SamplingRule
+from realrun.methods import make_schedule, proposals
 from realrun.models.load import config_of, tokenizer_of
 from realrun.pair import Pair
 from realrun.stamp import hardware, versions
@@ -28,7 +29,7 @@ class RunOptions:
     Parameters
     ----------
     schedule, k
-        What runs.
+        What runs: a schedule or a method with its knobs (`realrun.methods.runnable`).
     batch
         Requests verified per step; a schedule of two groups holds twice as many in flight.
     target, draft
@@ -59,8 +60,7 @@ class RunOptions:
 
     def make_schedule(self) -> Schedule:
         """Return the schedule with room for all its groups."""
-        cls = schedule_class(self.schedule)
-        return cls(self.k, self.batch * cls.n_groups)
+        return make_schedule(self.schedule, self.k, self.batch)
 
     def max_length(self, job: Job) -> int:
         """Return the longest text that a model sees, with its drafts.
@@ -148,8 +148,10 @@ def run(options: RunOptions, job: Job, pair: Pair) -> RunResult:
 def make_rule(options: RunOptions, job: Job, schedule: Schedule) -> Rule:
     """Return the acceptance rule of a run."""
     if options.forced is not None and schedule.drafts and schedule.k:
-        capacity = schedule.capacity
-        return ForcedRule(options.forced, job.output_tokens, capacity, schedule.k, options.seed)
+        known = proposals(options.schedule, options.k, options.forced)
+        return ForcedRule(
+            options.forced, job.output_tokens, schedule.capacity, schedule.k, options.seed, known
+        )
     if options.temperature > 0:
         return SamplingRule(options.seed, options.max_length(job))
     return GreedyRule()
@@ -165,8 +167,8 @@ def metadata(options: RunOptions, result: RunResult) -> dict[str, Any]:
         "tool": "realrun",
         "version": __version__,
         "commit": commit(),
-        "schedule": schedule.name,
-        "k": schedule.k,
+        "schedule": options.schedule,
+        "k": options.k if schedule.drafts else 0,
         "max_num_seqs": options.batch,
         "capacity": schedule.capacity,
         "seed": options.seed,

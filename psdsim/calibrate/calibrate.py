@@ -129,7 +129,9 @@ def calibrate(runs: Sequence[MeasuredRun], profile: Profile, name: str) -> Calib
     serial = [run for run in runs if not run.schedule.overlaps]
     draft_serial = [run for run in serial if run.drafts]
     own = profile.draft is not None and profile.draft.device != profile.target.device
-    target = fit_target(profile, serial, own)
+    # A drafter without a model leaves the target's weights in the caches.
+    pauses = own and profile.draft is not None and profile.draft.config is not None
+    target = fit_target(profile, serial, pauses)
     draft = fit_draft(profile, draft_serial) if drafted else None
     overhead = fit_overhead(serial, own)
     slow = None
@@ -165,8 +167,8 @@ def calibrate(runs: Sequence[MeasuredRun], profile: Profile, name: str) -> Calib
             files[f"{stem}-{model}-prefill.csv"] = table
     start = None
     if draft is not None:
-        pause = fit_pause(profile, serial, target.factors)
-        start = Start(draft.start, overhead.sync if own else None, pause if own else None)
+        pause = fit_pause(profile, serial, target.factors) if pauses else None
+        start = Start(draft.start, overhead.sync if own else None, pause)
     text += _overhead(overhead, target, draft, own, start)
     section, trace, comment = workload(runs, f"{stem}-requests.csv")
     if trace:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from psdsim.commands import MAX_K
 from psdsim.errors import InputError
+from psdsim.methods import METHODS
 from psdsim.records import Recording, StepKind, read_recording
-from psdsim.schedules import Schedule, schedule_class
+from psdsim.schedules import SCHEDULES, Schedule, schedule_class
 
 Columns = dict[str, NDArray[Any]]
 
@@ -87,8 +88,16 @@ def read_run(path: Path) -> MeasuredRun:
     for key in ("schedule", "k"):
         if key not in metadata:
             raise InputError(f"the key '{key}' is missing", where=f"{where}: metadata")
+    name = str(metadata["schedule"])
+    if name not in SCHEDULES and name.split(":")[0] in METHODS:
+        # Its rounds say what was chosen to be tested, not how drafts fare.
+        raise InputError(
+            f"the run is of the method '{name}', whose drafts are chosen by confidences or times",
+            expected=f"a run of one of {', '.join(SCHEDULES)}",
+            where=f"{where}: metadata: schedule",
+        )
     try:
-        schedule = schedule_class(str(metadata["schedule"]))
+        schedule = schedule_class(name)
     except InputError as error:
         raise InputError(
             error.what, expected=error.expected, where=f"{where}: metadata: schedule"

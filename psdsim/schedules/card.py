@@ -6,8 +6,6 @@ import numpy as np
 
 from psdsim.commands import (
     NO_IDS,
-    Admit,
-    Admitted,
     Counts,
     Discard,
     Draft,
@@ -15,15 +13,14 @@ from psdsim.commands import (
     Ids,
     Judge,
     Mask,
-    Prefill,
     Score,
     Start,
     Verdict,
     WaitAll,
-    WaitArrival,
 )
 from psdsim.errors import InputError
 from psdsim.schedules.base import Answered, Program, Schedule, drop
+from psdsim.schedules.intake import take_in
 
 
 class Card(Schedule):
@@ -83,20 +80,13 @@ class Card(Schedule):
         """Yield the commands of query and correct."""
         ids: Ids = NO_IDS
         while True:
-            admitted: Admitted = yield Admit(self.capacity)
-            if admitted.new.size:
-                first: Verdict = yield Prefill(admitted.new)
-                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
-                ids = np.concatenate((ids, new))
-                none = np.zeros(new.size, dtype=np.int64)
-                self._depth = np.concatenate((self._depth, none))
-                self._nodes = np.concatenate((self._nodes, none))
-                continue
-            if not ids.size:
-                if admitted.exhausted:
-                    return
-                yield WaitArrival()
-                continue
+            new: Ids | None = yield from take_in(self.capacity, ids.size)
+            if new is None:
+                return
+            ids = np.concatenate((ids, new))
+            none = np.zeros(new.size, dtype=np.int64)
+            self._depth = np.concatenate((self._depth, none))
+            self._nodes = np.concatenate((self._nodes, none))
             fresh = np.minimum(self.k, self.max_depth - self._depth)
             draft: Handle = yield Start(Draft(ids, fresh, after=self._depth, width=self.width))
             if draft.preempted.size:

@@ -6,21 +6,17 @@ import numpy as np
 
 from psdsim.commands import (
     NO_IDS,
-    Admit,
-    Admitted,
     Draft,
     Handle,
     Ids,
-    Prefill,
     Start,
-    Verdict,
     WaitAll,
     WaitAny,
-    WaitArrival,
 )
 from psdsim.errors import InputError
 from psdsim.schedules.base import Answered, Program, Schedule, drop
 from psdsim.schedules.dsi_flights import Chain, Flights
+from psdsim.schedules.intake import take_in
 
 
 class Dsi(Schedule):
@@ -76,18 +72,11 @@ class Dsi(Schedule):
         """Yield the commands of speculation parallelism."""
         ids: Ids = NO_IDS
         while True:
-            admitted: Admitted = yield Admit(self.capacity)
-            if admitted.new.size:
-                first: Verdict = yield Prefill(admitted.new)
-                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
-                ids = np.concatenate((ids, new))
-                self._flights.of |= {r: Chain(r) for r in new.tolist()}
-            elif ids.size:
-                ids = yield from self._block(ids)
-            elif admitted.exhausted:
+            new: Ids | None = yield from take_in(self.capacity, ids.size)
+            if new is None:
                 return
-            else:
-                yield WaitArrival()
+            self._flights.of |= {r: Chain(r) for r in new.tolist()}
+            ids = yield from self._block(np.concatenate((ids, new)))
 
     def _block(self, ids: Ids) -> Answered:
         """Draft a block and test what can be; return who decodes on."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from psdsim.commands import (
     NO_IDS,
-    Admit,
-    Admitted,
     Counts,
     Draft,
     Ids,
@@ -17,15 +15,14 @@ from psdsim.commands import (
     Keep,
     Look,
     Mask,
-    Prefill,
     Score,
     Start,
     Verdict,
     View,
     WaitAll,
-    WaitArrival,
 )
 from psdsim.schedules.base import Program, Schedule, drop
+from psdsim.schedules.intake import take_in
 
 
 class Pearl(Schedule):
@@ -58,18 +55,11 @@ class Pearl(Schedule):
         ids: Ids = NO_IDS
         tentative: Counts = np.empty(0, dtype=np.int64)
         while True:
-            admitted: Admitted = yield Admit(self.capacity)
-            if admitted.new.size:
-                first: Verdict = yield Prefill(admitted.new)
-                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
-                ids = np.concatenate((ids, new))
-                tentative = np.concatenate((tentative, np.zeros(new.size, dtype=np.int64)))
-                continue
-            if not ids.size:
-                if admitted.exhausted:
-                    return
-                yield WaitArrival()
-                continue
+            new: Ids | None = yield from take_in(self.capacity, ids.size)
+            if new is None:
+                return
+            ids = np.concatenate((ids, new))
+            tentative = np.concatenate((tentative, np.zeros(new.size, dtype=np.int64)))
             if self.looks:
                 k = self._length(ids.size, (yield Look()))
             draft = yield Start(Draft(ids, k, after=tentative))

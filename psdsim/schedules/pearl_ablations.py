@@ -6,22 +6,19 @@ import numpy as np
 
 from psdsim.commands import (
     NO_IDS,
-    Admit,
-    Admitted,
     Counts,
     Draft,
     Ids,
     Judge,
     Keep,
     Mask,
-    Prefill,
     Score,
     Start,
     Verdict,
     WaitAll,
-    WaitArrival,
 )
 from psdsim.schedules.base import Program, Schedule, drop
+from psdsim.schedules.intake import take_in
 from psdsim.schedules.pearl import Pearl
 
 
@@ -67,19 +64,12 @@ class NoPreVerify(Schedule):
         tentative: Counts = np.empty(0, dtype=np.int64)
         fresh: Mask = np.empty(0, dtype=np.bool_)  # has no block yet: it only drafts now
         while True:
-            admitted: Admitted = yield Admit(self.capacity)
-            if admitted.new.size:
-                first: Verdict = yield Prefill(admitted.new)
-                new = admitted.new if first.stopped is None else admitted.new[~first.stopped]
-                ids = np.concatenate((ids, new))
-                tentative = np.concatenate((tentative, np.zeros(new.size, dtype=np.int64)))
-                fresh = np.concatenate((fresh, np.ones(new.size, dtype=np.bool_)))
-                continue
-            if not ids.size:
-                if admitted.exhausted:
-                    return
-                yield WaitArrival()
-                continue
+            new: Ids | None = yield from take_in(self.capacity, ids.size)
+            if new is None:
+                return
+            ids = np.concatenate((ids, new))
+            tentative = np.concatenate((tentative, np.zeros(new.size, dtype=np.int64)))
+            fresh = np.concatenate((fresh, np.ones(new.size, dtype=np.bool_)))
             draft = yield Start(Draft(ids, k, after=tentative))
             if draft.preempted.size:
                 here = ~np.isin(ids, draft.preempted)

@@ -53,7 +53,7 @@ def tell_run(options: RunOptions, result: RunResult) -> None:
     n_decode = int(np.count_nonzero(steps == int(StepKind.DECODE)))
     schedule = result.schedule
     typer.echo(
-        f"{schedule.name} k={schedule.k} batch={options.batch}: {n} of "
+        f"{options.schedule} k={options.k if schedule.drafts else 0} batch={options.batch}: {n} of "
         f"{result.requests['request_id'].size} requests in {result.total_s:.2f} s, "
         f"{n_decode} decode steps"
     )

@@ -11,7 +11,7 @@ import typer
 
 from psdsim.errors import InputError
 from psdsim.records.files import check_output, write_text
-from psdsim.schedules import SCHEDULES, schedule_class
+from psdsim.schedules import SCHEDULES
 from realrun.cli.options import (
     DEFAULT_DRAFTER,
     DraftDevice,
@@ -33,6 +33,7 @@ from realrun.executor import Job, RunResult
 from realrun.executor.limits import check_budget
 from realrun.jobs import make_prompts, warm_up
 from realrun.lossless import compare
+from realrun.methods import check_knobs, runnable
 from realrun.models.load import tokenizer_of
 from realrun.pair import open_pair
 from realrun.session import RunOptions, lines
@@ -40,7 +41,13 @@ from realrun.session import run as run_once
 
 
 def run_command(
-    schedule: Annotated[str, typer.Option(help=f"Schedule: {', '.join(SCHEDULES)}.")] = "minedraft",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help=f"Schedule: {', '.join(SCHEDULES)}; or a method with its knobs "
+            "(tetris:extra=2), as 'psdsim methods' lists them."
+        ),
+    ] = "minedraft",
     k: Annotated[
         int | None,
         typer.Option(
@@ -120,7 +127,7 @@ def run_command(
         check_output(output, "--output")
     if not 0 <= temperature < 100:
         raise InputError(f"found {temperature}", expected="0 to 100", where="--temperature")
-    if schedule_class(schedule).drafts:
+    if runnable(schedule).schedule.drafts:
         k, draft = 4 if k is None else k, draft or DEFAULT_DRAFTER
     else:
         for name, value in (("--k", k), ("--draft", draft), ("--accept", accept)):
@@ -128,6 +135,7 @@ def run_command(
                 raise InputError(f"{schedule} drafts nothing, so {name} has no effect", where=name)
         k, draft = 0, DEFAULT_DRAFTER
     forced = forced_acceptance(accept)
+    check_knobs(schedule, k, forced is not None)
     if forced is not None and stop_at_eos:
         raise InputError(
             "texts of forced acceptance mean nothing", expected="no end of text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,29 @@ def test_overheads_are_exact_where_nothing_else_varies(found):
     assert found.start.own.low < 0.0003 < found.start.own.high
     assert found.start.pause.low < 1e-9
     assert found.start.own.value == pytest.approx(0.0003, rel=0.25)
+
+
+RESUMED_S = 0.0012
+
+
+def test_a_pause_is_told_from_slower_passes(tmp_path):
+    paused = truth().set({"step_time.target_resume_s": RESUMED_S})
+    start = fitted(tmp_path, paused, CASES[:3])
+    assert start.start.pause.low < RESUMED_S < start.start.pause.high
+    assert start.start.pause.value == pytest.approx(RESUMED_S, rel=0.05)
+    assert start.target.mean == pytest.approx(1.0, rel=0.02)
+    assert f"target_resume_s: {start.start.pause.value:.6g}"[:20] in start.files["out.yaml"]
+
+
+def test_a_drafter_without_a_model_has_no_pause(tmp_path):
+    # It has no weights that would take the place of the target's.
+    paused = truth().set({"step_time.target_resume_s": RESUMED_S})
+    models = json.loads(profile(tmp_path / "x.json").read_text())["models"]
+    models["draft"] = {"name": "ngram", "kind": "ngram", "device": "cpu:1"}
+    found = fitted(tmp_path, paused, CASES[:3], models=models)
+    assert found.start.pause is None
+    assert found.target.mean > 1.1
+    assert "target_resume_s" not in found.files["out.yaml"]
 
 
 def test_overheads_under_noise_lie_in_their_intervals(many, tmp_path):
