@@ -21,8 +21,9 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("words", frozenset({"commands", "records", "stats"})),
     ("verdicts", frozenset({"verdict"})),
     ("policy", frozenset({"schedules"})),
-    ("mechanism", frozenset({"engine"})),
+    # Below the engine: a method is parts and parameters, for either executor to run.
     ("presets", frozenset({"methods"})),
+    ("mechanism", frozenset({"engine"})),
     ("experiments", frozenset({"run", "compare", "sweep", "plan", "calibrate"})),
     ("composition", frozenset({"cli", "api", "__main__", "__init__"})),
 )
@@ -30,7 +31,7 @@ RANK = {part: rank for rank, (_, parts) in enumerate(LAYERS) for part in parts}
 LAYER_NAME = {part: name for name, parts in LAYERS for part in parts}
 
 # What the packages beside psdsim may take from it: the highest layer, by name.
-HIGHEST_FOR = {"analysis": "parameters", "realrun": "policy"}
+HIGHEST_FOR = {"analysis": "parameters", "realrun": "presets"}
 
 # Top-level packages that only these modules (and what is below them) may import.
 OWNERS: Mapping[str, tuple[str, ...]] = {
@@ -49,8 +50,8 @@ BANNED: Mapping[str, tuple[str, ...]] = {
         "psdsim.acceptance",
         "psdsim.verdict",
     ),
-    # The only clock of the engine is the simulated one.
-    "psdsim.engine": ("time",),
+    # The only clock of the engine is the simulated one; it runs schedules, whoever made them.
+    "psdsim.engine": ("time", "psdsim.methods"),
 }
 
 
