@@ -93,7 +93,7 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
         ("psdsim__latency", "from . import engine\n", "above parameters"),
         ("psdsim__acceptance__tape", "from .. import schedules\n", "above parameters"),
         ("psdsim__acceptance__tape", "from ..schedules import x\n", "above parameters"),
-        ("psdsim__schedules__pearl", "from psdsim import engine\n", "above presets"),
+        ("psdsim__schedules__pearl", "from psdsim import engine\n", "above policy"),
         ("psdsim__verdict", "from psdsim.schedules import x\n", "above verdicts"),
         ("psdsim__engine__clock", "import psdsim.run\n", "above mechanism"),
         ("psdsim__run", "from psdsim import simulate\n", "above experiments"),
