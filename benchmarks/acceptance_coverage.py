@@ -4,9 +4,8 @@
 
 Takes recorded runs of one pair at one draft length, each on prompts of its own (`--seed`). Draws
 prompts for a fit at random, many times; each time the 95 % interval that `psdsim calibrate` would
-give is held against the rate of all prompts that were not drawn: a larger, disjoint set. Without
-dependence among a prompt's positions being allowed for, the interval would be the binomial one,
-whose coverage stands beside it.
+give is held against the rate of all prompts that were not drawn: a larger, disjoint set. Beside
+it stands the coverage of binomial intervals, which take a prompt's positions for independent.
 """
 
 from __future__ import annotations
