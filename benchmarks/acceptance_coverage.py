@@ -15,13 +15,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from psdsim.calibrate.acceptance import estimate_alpha
-from psdsim.calibrate.runs import MeasuredRun, read_run
+from psdsim.calibrate.acceptance import estimate_alpha, sums_by_request
+from psdsim.calibrate.runs import read_run
 
-Floats = NDArray[np.float64]
 DRAWS = 4000
 
 
@@ -35,9 +33,7 @@ def main() -> int:
     if len({run.k for run in runs}) > 1 or len(set(prompts)) < len(runs):
         print("runs of one draft length are asked for, each on other prompts", file=sys.stderr)
         return 2
-    accepted, tested = (
-        np.concatenate(columns) for columns in zip(*map(_counts, runs), strict=True)
-    )
+    accepted, tested = np.concatenate([sums_by_request(run)[1] for run in runs]).T
     n = accepted.size
     if 2 * max(args.fit) >= n:
         print(f"{n} prompts are too few to fit on {max(args.fit)} of them", file=sys.stderr)
@@ -64,19 +60,6 @@ def main() -> int:
             f"binomial intervals: {100 * binomial / DRAWS:.1f} %"
         )
     return 0
-
-
-def _counts(run: MeasuredRun) -> tuple[Floats, Floats]:
-    """Return accepted and tested drafts of each request."""
-    rounds = run.recording.rounds
-    assert rounds is not None
-    # A round's first rejection is its last test.
-    accepted = np.array([float(np.sum(one)) for one in rounds.accepted])
-    tested = np.array([
-        float(np.sum(np.minimum(np.asarray(a) + 1, np.asarray(t))))
-        for a, t in zip(rounds.accepted, rounds.tested, strict=True)
-    ])  # fmt: skip
-    return accepted, tested
 
 
 if __name__ == "__main__":

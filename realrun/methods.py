@@ -54,13 +54,7 @@ def make_schedule(spec: str, k: int, batch: int) -> Schedule:
         Requests verified per step.
     """
     chosen = runnable(spec)
-    made = chosen.make(_nominal(None), k, batch * chosen.schedule.n_groups)()
-    if made.n_targets > 1:
-        raise InputError(
-            f"method '{spec}' runs {made.n_targets} copies of the target and realrun has one",
-            where="--schedule",
-        )
-    return made
+    return chosen.make(_nominal(None), k, batch * chosen.schedule.n_groups)()
 
 
 def proposals(spec: str, k: int, forced: AcceptanceModel) -> Proposals:
@@ -77,7 +71,7 @@ def proposals(spec: str, k: int, forced: AcceptanceModel) -> Proposals:
     return chosen.proposals(_nominal(forced), k) if chosen.schedule.asks_confidence else PLAIN
 
 
-def check_knobs(spec: str, k: int, forced: bool) -> None:
+def check_knobs(spec: str) -> None:
     """Refuse knobs of a simulated drafter where a real one drafts.
 
     Raises
@@ -86,9 +80,7 @@ def check_knobs(spec: str, k: int, forced: bool) -> None:
         If one was given that nothing would read.
     """
     chosen = runnable(spec)
-    if forced:
-        return
-    idle = sorted(chosen.stated - chosen.options(_nominal(None), k).keys())
+    idle = [knob.name for knob in chosen.knobs if knob.simulated and knob.name in chosen.stated]
     if idle:
         raise InputError(
             f"{idle[0]} says what a simulated drafter is like, and this one is real",

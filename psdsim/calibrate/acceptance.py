@@ -176,19 +176,19 @@ def _misfit(data: dict[str, Any], lengths: dict[int, float]) -> float:
 
 
 def _texts(runs: Sequence[MeasuredRun]) -> dict[tuple[str, int], list[tuple[float, float]]]:
-    """Return `_sums` of each prompt in every run that had it.
+    """Return `sums_by_request` of each prompt in every run that had it.
 
     Runs that don't name their prompts are taken to share them.
     """
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for run in runs:
         prompts = str(run.metadata.get("prompts", ""))
-        for request, sums in zip(*_sums(run), strict=True):
+        for request, sums in zip(*sums_by_request(run), strict=True):
             found.setdefault((prompts, int(request)), []).append(sums)
     return found
 
 
-def _sums(run: MeasuredRun) -> tuple[NDArray[np.int64], list[tuple[float, float]]]:
+def sums_by_request(run: MeasuredRun) -> tuple[NDArray[np.int64], list[tuple[float, float]]]:
     """Return request ids, and (accepted, tested until the first rejection) of each."""
     rounds = run.recording.rounds
     assert rounds is not None

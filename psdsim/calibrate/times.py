@@ -70,17 +70,17 @@ def full_sizes(runs: Sequence[MeasuredRun]) -> list[int]:
     return sorted({int(run.decode_steps()["n_verify_seqs"].max(initial=1)) for run in runs})
 
 
-def fit_target(profile: Profile, serial: Sequence[MeasuredRun], own_device: bool) -> TargetFit:
+def fit_target(profile: Profile, serial: Sequence[MeasuredRun], pauses: bool) -> TargetFit:
     """Fit target passes in serial steps, at each of the runs' full batches.
 
-    Where the drafter has a device of its own, plain decoding alone counts if there is any: its
-    passes follow each other without a pause, as the profile's do and those of overlapping
-    schedules. What a pass takes longer after a pause is left to `fit_pause`.
+    Where the target `pauses` while a model drafts on a device of its own, plain decoding alone
+    counts if there is any: its passes follow each other without a pause, as the profile's do and
+    those of overlapping schedules. What a pass takes longer after a pause is left to `fit_pause`.
     """
     timer = profile.timer("target", "decode")
     assert timer is not None
     plain = [run for run in serial if not run.drafts]
-    runs = plain if own_device and plain else list(serial)
+    runs = plain if pauses and plain else list(serial)
     parts, sizes = [], []
     for run in runs:
         steps = run.decode_steps()

@@ -32,6 +32,8 @@ class Knob:
         Where the default is from; ``assumed`` where no source gives one.
     whole
         Whole numbers only.
+    simulated
+        It says what a simulated drafter is like; a real one is as it is.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Knob:
     meaning: str
     source: str
     whole: bool = False
+    simulated: bool = False
 
     def read(self, text: str | float, where: str) -> float:
         """Return a value, or raise `InputError`."""

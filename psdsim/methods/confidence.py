@@ -20,8 +20,10 @@ _AUC = (
 _TEMPERATURE = "of the confidence's logit: 1 calibrated, below 1 overconfident"
 
 CONFIDENCE_KNOBS: tuple[Knob, ...] = (
-    Knob("auc", 0.85, 0.5, 0.99, _AUC, "DSpark reports .81 to .90 (arXiv 2607.05147)"),
-    Knob("temperature", 1.0, 0.1, 10.0, _TEMPERATURE, "assumed"),
+    Knob(
+        "auc", 0.85, 0.5, 0.99, _AUC, "DSpark reports .81 to .90 (arXiv 2607.05147)", simulated=True
+    ),
+    Knob("temperature", 1.0, 0.1, 10.0, _TEMPERATURE, "assumed", simulated=True),
 )
 """Knobs of every method whose schedule sees confidences."""
 

@@ -89,12 +89,13 @@ class Pacer(Method):
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("block", 2, 1, 64, "tokens of a block", "assumed", whole=True),
         Knob("tpr", 0.9, 0, 1, "P(the pre-verifier says yes | the target would accept all so far)",
-             "assumed"),
-        Knob("fpr", 0.2, 0, 1, "P(it says yes | the target would reject some)", "assumed"),
+             "assumed", simulated=True),
+        Knob("fpr", 0.2, 0, 1, "P(it says yes | the target would reject some)", "assumed",
+             simulated=True),
         Knob("send", 1, 0, 1, "1: the failing block is verified, too; 0: it is dropped", "assumed",
              whole=True),
         Knob("check", 0.0, 0, 10, "cost of the pre-verifier's pass, in draft forwards a block",
-             "assumed: free"),
+             "assumed: free", simulated=True),
     )  # fmt: skip
     schedule: ClassVar[type[Schedule]] = StopByBlock
 

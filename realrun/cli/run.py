@@ -135,7 +135,8 @@ def run_command(
                 raise InputError(f"{schedule} drafts nothing, so {name} has no effect", where=name)
         k, draft = 0, DEFAULT_DRAFTER
     forced = forced_acceptance(accept)
-    check_knobs(schedule, k, forced is not None)
+    if forced is None:
+        check_knobs(schedule)
     if forced is not None and stop_at_eos:
         raise InputError(
             "texts of forced acceptance mean nothing", expected="no end of text",

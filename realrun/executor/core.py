@@ -73,6 +73,11 @@ class Executor:
                 "with chunks), which realrun does not run",
                 expected="prefill in steps of its own",
             )
+        if schedule.n_targets > 1:
+            raise InputError(
+                f"schedule '{schedule.name}' runs {schedule.n_targets} copies of the target "
+                "(Score.on), which realrun lacks"
+            )
         if drafts and draft is None:
             raise InputError(f"schedule '{schedule.name}' drafts", expected="a drafter")
         check_budget(schedule, job)

@@ -117,6 +117,8 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
         ("psdsim__schedules__pearl", "from psdsim import acceptance\n", "psdsim.acceptance"),
         ("psdsim__schedules__pearl", "from psdsim.verdict import T\n", "import psdsim.verdict"),
         ("psdsim__engine__clock", "import time\n", "psdsim.engine must not import time"),
+        ("psdsim__engine__clock", "import psdsim.methods\n", "not import psdsim.methods"),
+        ("psdsim__methods", "import psdsim.engine\n", "above presets"),
         # Cycles, of one, two and three modules.
         ("psdsim__seeds", "import psdsim.seeds\n", "cycle: "),
         ("analysis__special", "from analysis.rounds import x\n", "cycle: "),

@@ -33,6 +33,19 @@ def models(folder: Path) -> list[str]:
     return ["--target", random_spec(folder, "target", tiny()), "--draft", draft]
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A pair that agrees about most tokens, and has no ties."""
+    pytest.importorskip("torch")
+    from realrun_kit import perturbed, saved, tiny, tiny_decoder
+
+    folder, target = tmp_path_factory.mktemp("pair"), tiny_decoder(tiny())
+    specs = saved(target, folder / "target"), saved(perturbed(target, 0.15), folder / "draft")
+    prompts = folder / "prompts.txt"
+    prompts.write_text("def f(x):\nimport os\\nimport sys\nx\nwhile True: pass\n")
+    return ["--target", specs[0], "--draft", specs[1], "--prompts", str(prompts)]
+
+
 @pytest.fixture
 def in_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the seconds that a process takes to start; test_realrun_failures starts real ones."""

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from realrun_kit import NAMES, SMALL, perturbed, saved, tiny, tiny_decoder
+from realrun_kit import NAMES, SMALL
 
 from psdsim.records import StepKind
 from psdsim.records.recording import Recording, read_recording
@@ -23,16 +23,6 @@ pytestmark = [
     pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model"),
     pytest.mark.usefixtures("in_thread"),
 ]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A pair that agrees about most tokens, and has no ties."""
-    folder, target = tmp_path_factory.mktemp("pair"), tiny_decoder(tiny())
-    specs = saved(target, folder / "target"), saved(perturbed(target, 0.15), folder / "draft")
-    prompts = folder / "prompts.txt"
-    prompts.write_text("def f(x):\nimport os\\nimport sys\nx\nwhile True: pass\n")
-    return ["--target", specs[0], "--draft", specs[1], "--prompts", str(prompts)]
 
 
 def run(output: Path, *arguments: str) -> Recording:

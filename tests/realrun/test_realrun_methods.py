@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from realrun_kit import SMALL, perturbed, saved, tiny, tiny_decoder
+from realrun_kit import SMALL
 
 from psdsim import Scenario
 from psdsim.acceptance import IidAcceptance
@@ -28,21 +28,12 @@ from realrun.methods import check_knobs, make_schedule, proposals, runnable
 from realrun.workers.pin import available_cores
 
 RUN = {*SCHEDULES, "tetris", "minedraft+tetris", "smartspec", "pearl-adaptive"}
-# These pass as methods, and are refused by their first command that realrun lacks.
-BY_COMMAND = {"specdec++": "Draft.stop", "pacer": "Draft.stop"}
+# These pass as methods, and are refused by the executor.
+BY_COMMAND = {"specdec++": "Draft.stop", "pacer": "Draft.stop", "dsi": "copies of the target"}
 pytestmark = [
     pytest.mark.skipif(len(available_cores()) < 2, reason="one core for each model"),
     pytest.mark.usefixtures("in_thread"),
 ]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder, target = tmp_path_factory.mktemp("pair"), tiny_decoder(tiny())
-    specs = saved(target, folder / "target"), saved(perturbed(target, 0.15), folder / "draft")
-    prompts = folder / "prompts.txt"
-    prompts.write_text("def f(x):\nimport os\\nimport sys\nx\nwhile True: pass\n")
-    return ["--target", specs[0], "--draft", specs[1], "--prompts", str(prompts)]
 
 
 @pytest.mark.parametrize("name", ["tetris:extra=2", "minedraft+tetris", "smartspec:interval=2",
@@ -116,7 +107,7 @@ def test_every_method_runs_or_says_what_is_lacking(
     error = capsys.readouterr().err
     assert code == 2, error
     assert f"'{name}'" in error
-    assert "realrun lacks" in error or "realrun has one" in error or "realrun takes" in error
+    assert "realrun lacks" in error or "realrun takes" in error
     if name in BY_COMMAND:
         assert BY_COMMAND[name] in error
 
@@ -138,7 +129,7 @@ def test_what_refusals_name() -> None:
 
 
 def test_a_real_drafter_has_no_simulated_confidences() -> None:
-    check_knobs("tetris:auc=0.7", 3, forced=True)
-    check_knobs("tetris:extra=2", 3, forced=False)
+    for spec in ("tetris:extra=2", "smartspec:prior=0.5", "dsi:targets=1", "pacer:send=0"):
+        check_knobs(spec)
     with pytest.raises(InputError, match="auc says what a simulated drafter is like"):
-        check_knobs("tetris:extra=2:auc=0.7", 3, forced=False)
+        check_knobs("tetris:extra=2:auc=0.7")
